@@ -1,0 +1,196 @@
+"""What every call of `EpisodicMemory` stands on: an open store, an embedder, a namespace."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+
+from langchain_memrl.config import LearningConfig, RecallConfig
+from langchain_memrl.core.probes import PROBES
+from langchain_memrl.embedding import Embedder, ModelCheck
+from langchain_memrl.errors import ConfigError, InputError, MemoryNotFoundError
+from langchain_memrl.inputs import check_name, is_blank
+from langchain_memrl.notices import Notices
+from langchain_memrl.requests import Task
+from langchain_memrl.steps import Steps
+from langchain_memrl.store.base import MemoryStore, Pool, PoolQuery, RecallRecord, Vector
+from langchain_memrl.store.filters import compile_filter
+from langchain_memrl.store.local import LocalStore
+from langchain_memrl.types import Memory
+
+DEFAULT_NAMESPACE = "default"
+
+
+class Bank:
+    """An open memory bank. Use `EpisodicMemory.open`."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        embeddings: Embeddings | None,
+        *,
+        namespace: str = DEFAULT_NAMESPACE,
+        seed: int | None = None,
+    ) -> None:
+        self.namespace = check_name("namespace", namespace)
+        """Where calls look that name no namespace."""
+        self.embedder = Embedder(embeddings)
+        self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memrl")
+        self._store = store
+        self._model = ModelCheck(store)
+        self._notices = Notices()
+        self._rng = np.random.default_rng(seed)
+        self._is_view = False
+
+    @classmethod
+    def open(
+        cls,
+        location: str | Path,
+        *,
+        embeddings: Embeddings | None = None,
+        namespace: str = DEFAULT_NAMESPACE,
+        learning: LearningConfig | None = None,
+        create: bool = True,
+        read_only: bool = False,
+        seed: int | None = None,
+    ) -> Self:
+        """Open a memory bank, or make one.
+
+        Args:
+            location: A folder, or `":memory:"` for a bank that ends with the object.
+            embeddings: Any LangChain embeddings. Without them everything works that needs no
+                vector. They are not called here.
+            namespace: Where calls look that name no namespace.
+            learning: How Q moves, saved with a new bank; None takes the saved settings.
+            create: Whether a missing bank is made.
+            read_only: Open without writing: recall works, learning raises.
+            seed: Makes exploration repeatable, and the prompt fences of an in-memory bank.
+
+        Raises:
+            StoreNotFoundError: There is no bank and `create` is False.
+            StoreVersionError: The bank was written by a newer version.
+            StoreCorruptError: The database is damaged.
+            ConfigError: `learning` differs from the saved settings.
+        """
+        if "://" in str(location):
+            kind = str(location).split("://", 1)[0]
+            raise ConfigError(f'location starts with {kind}://; expected a folder or ":memory:"')
+        name = check_name("namespace", namespace)
+        store = LocalStore(
+            location, learning=learning, create=create, read_only=read_only, seed=seed
+        )
+        saved = store.learning()
+        if learning is not None and saved != learning:
+            store.close()
+            raise ConfigError(
+                f"the bank was made with {saved}, now came {learning}; "
+                "leave learning out, or change the saved settings with configure()"
+            )
+        return cls(store, embeddings, namespace=name, seed=seed)
+
+    def in_namespace(self, namespace: str) -> Self:
+        """The same bank, bound to one namespace: another one is an error on every call."""
+        view = copy.copy(self)
+        view.namespace = check_name("namespace", namespace)
+        view._is_view = True
+        return view
+
+    def close(self) -> None:
+        """Finish what was handed over and close the bank. Idempotent; a view closes nothing."""
+        if not self._is_view:
+            self.thread.shutdown(wait=True)
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # an open bank is shared, never copied
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"{name}(namespace={self.namespace!r}, embeddings={self.embedder.name!r})"
+
+    # --- what the verbs share -------------------------------------------------------------------
+
+    def _space(self, namespace: str | None) -> str:
+        """The namespace a call means."""
+        if namespace is None or namespace == self.namespace:
+            return self.namespace
+        if self._is_view:
+            raise InputError(
+                f"this memory is bound to namespace {self.namespace!r}, got {namespace!r}; "
+                "use the memory it was made from"
+            )
+        return check_name("namespace", namespace)
+
+    def _recorded(self, space: str, task: Task) -> RecallRecord | None:
+        """What an episode already recorded for its task."""
+        if task.episode_id is None:
+            return None
+        return self._store.recorded(space, task.episode_id, task.intent)
+
+    def _pools(
+        self,
+        space: str,
+        tasks: Sequence[Task],
+        settings: RecallConfig,
+        filter: Mapping[str, Any] | None,
+        exclude_intents: Sequence[str],
+    ) -> Steps[list[Pool | None]]:
+        """Phase A for each task; None for a blank task and in an empty namespace."""
+        compile_filter(filter)  # a bad filter is an error even where nothing is searched
+        self._notices.recalled(task.episode_id for task in tasks)
+        searched = [task for task in tasks if not is_blank(task.intent)]
+        if not searched or self._store.is_empty(space):
+            return [None] * len(tasks)
+        vectors = yield from self._vectors(space, [task.intent for task in searched])
+        pools = self._store.pools(
+            [
+                PoolQuery(
+                    namespace=space,
+                    vector=vector,
+                    fetch_k=settings.fetch_k,
+                    score_threshold=settings.score_threshold,
+                    filter=filter,
+                    exclude_intents=exclude_intents,
+                )
+                for vector in vectors
+            ]
+        )
+        found = iter(pools)
+        return [None if is_blank(task.intent) else next(found) for task in tasks]
+
+    def _vectors(
+        self, space: str, texts: Sequence[str], *, save: bool = False
+    ) -> Steps[list[Vector]]:
+        """Unit vectors; the model is checked first, and texts that are intents cost nothing."""
+        if self._model.dimension is None:
+            probes = yield list(PROBES)
+            self._model.compare(self.embedder.name, probes, save=save)
+        known = self._store.intent_vectors(space, texts)
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new:
+            vectors = yield new
+            self._model.check_dimension(self.embedder.name, vectors)
+            known |= zip(new, vectors, strict=True)
+        return [known[text] for text in texts]
+
+    def _existing(self, space: str, ids: Sequence[str]) -> list[Memory]:
+        """The memories of these ids, in order.
+
+        Raises:
+            MemoryNotFoundError: One of them does not exist in this namespace.
+        """
+        found = self._store.memories(space, ids)
+        missing = [id for id in ids if id not in found]
+        if missing:
+            raise MemoryNotFoundError(f"no memory {missing} in namespace {space!r}")
+        return [found[id] for id in ids]

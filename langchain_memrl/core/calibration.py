@@ -1,0 +1,64 @@
+"""What a bank knows about its own similarities: mean, spread, and the automatic threshold."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+SAMPLE_SIZE = 256
+STD_MINIMUM = 0.02
+STD_FALLBACK = 0.1
+PROBE_QUANTILE = 0.99
+
+
+class Calibration(NamedTuple):
+    """Similarity statistics of one namespace.
+
+    Attributes:
+        intents: How many intents it had when they were taken.
+        mean: Mean cosine between different intents; 0 with a single intent.
+        std: Standard deviation of that cosine; 0.1 where it could not be measured or is below 0.02.
+        threshold: The smallest cosine that `score_threshold="auto"` lets through.
+    """
+
+    intents: int
+    mean: float
+    std: float
+    threshold: float
+
+
+def is_due(intents: int) -> bool:
+    """Whether a bank that just reached this many intents is calibrated again: powers of two."""
+    return intents > 0 and intents & (intents - 1) == 0
+
+
+def sample_positions(intents: int) -> NDArray[np.int64]:
+    """Positions of at most 256 intents, evenly spread; the same bank gives the same sample."""
+    return np.unique(np.linspace(0, intents - 1, min(intents, SAMPLE_SIZE)).astype(np.int64))
+
+
+def calibrate(
+    intents: int, vectors: NDArray[np.float32], probes: NDArray[np.float32]
+) -> Calibration:
+    """Measure a bank's similarities.
+
+    The threshold is the 99 % quantile of the cosines between fixed texts that have nothing to do
+    with the bank (`core/probes.py`) and the bank's intents: what is no closer than an unrelated
+    text is not let in. It needs no minimum size, so a bank of one intent already has one.
+
+    Args:
+        intents: Number of intents in the namespace.
+        vectors: A sample of their unit vectors, shape (n, d), n at least 1.
+        probes: Unit vectors of the probe texts, shape (p, d).
+
+    Returns:
+        The calibration.
+    """
+    rows = vectors.astype(np.float64)
+    threshold = float(np.quantile(rows @ probes.astype(np.float64).T, PROBE_QUANTILE))
+    mean, std = 0.0, STD_FALLBACK
+    if len(rows) > 1:
+        pairs = (rows @ rows.T)[np.triu_indices(len(rows), k=1)]
+        mean, measured = float(pairs.mean()), float(pairs.std())
+        std = measured if measured >= STD_MINIMUM else STD_FALLBACK
+    return Calibration(intents, mean, std, float(np.clip(threshold, -1.0, 1.0)))

@@ -1,0 +1,171 @@
+"""The seam between texts and vectors: any LangChain `Embeddings`, checked and kept honest."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+
+from langchain_memrl.errors import EmbeddingError, EmbeddingMismatchError
+from langchain_memrl.store.base import Fingerprint, MemoryStore, Vector
+
+RECENT_TEXTS = 512
+SAME_MODEL_COSINE = 0.999
+
+
+class Embedder:
+    """Embeds texts, always with `embed_documents`: intents and tasks are the same kind of text.
+
+    The vectors of the last 512 texts are kept, so that a task that was recalled is not embedded
+    again when it is remembered.
+    """
+
+    def __init__(self, embeddings: Embeddings | None) -> None:
+        self._embeddings = embeddings
+        self._recent: OrderedDict[str, Vector] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def provider(self) -> str | None:
+        """The class of the embeddings, for tracing."""
+        return None if self._embeddings is None else type(self._embeddings).__name__
+
+    @property
+    def model(self) -> str | None:
+        """The model's name where the embeddings tell it, for tracing."""
+        for name in ("model", "model_name", "model_id"):
+            value = getattr(self._embeddings, name, None)
+            if isinstance(value, str):
+                return value
+        return None
+
+    @property
+    def name(self) -> str:
+        """Class and model, for messages."""
+        return " ".join(filter(None, (self.provider, self.model))) or "no embeddings"
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Unit vectors of the texts; only texts not seen lately reach the model.
+
+        Raises:
+            EmbeddingError: No embeddings, or a wrong count, dimension or number came back.
+        """
+        known, missing = self._look_up(texts)
+        rows = self._model().embed_documents(missing) if missing else []
+        known |= self._keep(missing, rows)
+        return [known[text] for text in texts]
+
+    async def aembed(self, texts: Sequence[str]) -> list[Vector]:
+        """The same, awaited."""
+        known, missing = self._look_up(texts)
+        rows = await self._model().aembed_documents(missing) if missing else []
+        known |= self._keep(missing, rows)
+        return [known[text] for text in texts]
+
+    def _model(self) -> Embeddings:
+        if self._embeddings is None:
+            raise EmbeddingError(
+                "this bank was opened without embeddings, so it can neither recall nor remember; "
+                "open it with embeddings=..."
+            )
+        return self._embeddings
+
+    def _look_up(self, texts: Sequence[str]) -> tuple[dict[str, Vector], list[str]]:
+        """Vectors still kept, and the texts that have none."""
+        with self._lock:
+            known = {text: self._recent[text] for text in texts if text in self._recent}
+        return known, [text for text in dict.fromkeys(texts) if text not in known]
+
+    def _keep(self, texts: Sequence[str], rows: Sequence[Sequence[float]]) -> dict[str, Vector]:
+        """Check fresh vectors and keep the latest 512."""
+        fresh = dict(zip(texts, self._unit_vectors(rows, len(texts)), strict=True))
+        with self._lock:
+            self._recent |= fresh
+            while len(self._recent) > RECENT_TEXTS:
+                self._recent.popitem(last=False)
+        return fresh
+
+    def _unit_vectors(self, rows: Sequence[Sequence[float]], expected: int) -> list[Vector]:
+        """Checked and normalised, shape (d,) each."""
+        if len(rows) != expected:
+            raise EmbeddingError(
+                f"{self.name} returned {len(rows)} vectors for {expected} texts; nothing was stored"
+            )
+        if expected == 0:
+            return []
+        try:
+            table = np.array(rows, dtype=np.float64)
+        except (TypeError, ValueError):
+            table = np.empty(0)
+        if table.ndim != 2 or table.shape[1] == 0:
+            sizes = sorted({np.size(row) for row in rows})
+            raise EmbeddingError(
+                f"{self.name} returned vectors of sizes {sizes}; expected one size for all, "
+                "numbers only; nothing was stored"
+            )
+        # Scaled first, so that no square overflows or vanishes.
+        peaks = np.abs(table).max(axis=1, keepdims=True)
+        bad = np.flatnonzero(~(np.isfinite(peaks) & (peaks > 0)))
+        if bad.size:
+            raise EmbeddingError(
+                f"{self.name} returned a vector that is all zero or not finite for text "
+                f"{int(bad[0])} of {expected}; nothing was stored"
+            )
+        scaled = table / peaks
+        units = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+        return list(units.astype(np.float32))
+
+
+class ModelCheck:
+    """Refuses another embedding model than the one a bank was built with.
+
+    The bank keeps the vectors of fixed probe texts. The same model means the same dimension and,
+    for every probe, a cosine of at least 0.999; a hash of the numbers would refuse the same model
+    on another processor.
+    """
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self.dimension: int | None = None
+        """Numbers per vector; None while the model still has to be compared."""
+
+    def check_dimension(self, name: str, vectors: Sequence[Vector]) -> None:
+        """Refuse vectors of another dimension than the checked model's.
+
+        Raises:
+            EmbeddingError: The embedder changed the size of its vectors.
+        """
+        sizes = {vector.size for vector in vectors} - {self.dimension}
+        if self.dimension is not None and sizes:
+            raise EmbeddingError(
+                f"{name} returned vectors of sizes {sorted(sizes)}, expected {self.dimension}; "
+                "nothing was stored"
+            )
+
+    def compare(self, name: str, vectors: Sequence[Vector], *, save: bool) -> None:
+        """Compare the probes' vectors with the saved ones; `save` makes a new bank keep them.
+
+        Raises:
+            EmbeddingMismatchError: Another dimension, or another model of the same dimension.
+        """
+        probes = np.stack(vectors)
+        saved = self._store.fingerprint()
+        if saved is None:
+            if not save:
+                return
+            saved = self._store.save_fingerprint(Fingerprint(name, probes))
+        if saved.probes.shape != probes.shape:
+            raise EmbeddingMismatchError(
+                f"the bank was built with {saved.model} ({saved.probes.shape[1]} dimensions), "
+                f"these embeddings are {name} ({probes.shape[1]} dimensions); "
+                "open it with the same model"
+            )
+        cosine = float((saved.probes.astype(np.float64) * probes).sum(axis=1).min())
+        if cosine < SAME_MODEL_COSINE:
+            raise EmbeddingMismatchError(
+                f"the bank was built with {saved.model}, these embeddings are {name}: for the same "
+                f"text they give cosine {cosine:.3f}, expected at least {SAME_MODEL_COSINE}; "
+                "open it with the same model"
+            )
+        self.dimension = probes.shape[1]

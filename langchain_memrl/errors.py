@@ -1,0 +1,93 @@
+"""Every error this package raises on purpose.
+
+```
+MemRLError
+├─ ConfigError(ValueError)           a setting is out of range, or differs from the saved one
+├─ InputError(ValueError)            blank or oversized text, a bad namespace, a bad filter
+├─ RewardError(ValueError)           not a usable reward: out of range, NaN, infinite
+│  └─ RewardTypeError(TypeError)     a bool or a str where a number is needed
+├─ EmbeddingError                    the embedder is missing or returned unusable vectors
+├─ StoreError
+│  ├─ StoreNotFoundError             there is no bank at this place
+│  ├─ StoreVersionError              the bank was written by a newer version
+│  ├─ StoreCorruptError              the database is damaged; it is never overwritten
+│  ├─ StoreBusyError                 another process holds the lock; try again
+│  ├─ EmbeddingMismatchError         another embedding model than the one the bank was built with
+│  └─ MemoryNotFoundError(KeyError)  no memory of this id in this namespace
+├─ EpisodeError                      unknown episode, or it recorded other memories
+│  ├─ RewardConflictError            the episode was already rewarded differently
+│  └─ WriteConflictError             the episode already wrote another memory
+└─ VerdictError                      the judge's reply could not be read
+```
+"""
+
+
+class MemRLError(Exception):
+    """Base of every error raised by this package."""
+
+
+class ConfigError(MemRLError, ValueError):
+    """A setting is out of range, or differs from the one saved in the bank."""
+
+
+class InputError(MemRLError, ValueError):
+    """A text, namespace, filter or metadata value cannot be accepted."""
+
+
+class RewardError(MemRLError, ValueError):
+    """A reward is not a finite number inside the bank's reward range."""
+
+
+class RewardTypeError(RewardError, TypeError):
+    """A reward has a type that is easily misread, such as `bool` or `str`."""
+
+
+class EmbeddingError(MemRLError):
+    """The embedder is missing, or returned vectors that cannot be used."""
+
+
+class StoreError(MemRLError):
+    """The bank could not be read or written."""
+
+
+class StoreNotFoundError(StoreError):
+    """There is no bank at the given place."""
+
+
+class StoreVersionError(StoreError):
+    """The bank was written by a newer version of this package."""
+
+
+class StoreCorruptError(StoreError):
+    """The bank's database is damaged. It is never overwritten."""
+
+
+class StoreBusyError(StoreError):
+    """Another connection holds the write lock. The call may be repeated."""
+
+
+class EmbeddingMismatchError(StoreError):
+    """The embedding model differs from the one the bank was built with."""
+
+
+class MemoryNotFoundError(StoreError, KeyError):
+    """No memory of the given id exists in the given namespace."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class EpisodeError(MemRLError):
+    """The episode is unknown in this namespace, or does not fit the call."""
+
+
+class RewardConflictError(EpisodeError):
+    """The episode was already rewarded with another reward."""
+
+
+class WriteConflictError(EpisodeError):
+    """The episode already wrote, or holds, something else."""
+
+
+class VerdictError(MemRLError):
+    """The judge's reply could not be turned into a verdict."""

@@ -1,0 +1,84 @@
+"""What is accepted from outside: texts, names, metadata. Checked before any effect."""
+
+import json
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_memrl.errors import InputError
+
+TEXT_LIMIT = 1024 * 1024
+NAME_LIMIT = 255
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing in a text would be visible: spaces, controls, zero-width characters."""
+    return not any(unicodedata.category(char)[0] not in "ZC" for char in text)
+
+
+def check_text(name: str, text: Any, *, blank: bool = False, limit: int = TEXT_LIMIT) -> str:
+    """Return a text that every backend stores unchanged.
+
+    Args:
+        name: The argument's name, for the error.
+        text: What the caller gave.
+        blank: Whether a blank text is allowed.
+        limit: The largest size, in bytes of UTF-8.
+
+    Raises:
+        InputError: Not a str, blank, too long, or with a NUL or a lone surrogate inside.
+    """
+    if not isinstance(text, str):
+        raise InputError(f"{name} is a {type(text).__name__}; expected a str")
+    if not blank and is_blank(text):
+        raise InputError(f"{name} is blank; expected a text with visible characters")
+    try:
+        size = len(text.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{name} has a lone surrogate at character {error.start}; "
+            "expected valid Unicode (decode bytes with errors='replace' first)"
+        ) from None
+    if "\x00" in text:
+        raise InputError(
+            f"{name} has a NUL at character {text.index(chr(0))}; not every store can keep it: "
+            "remove it first"
+        )
+    if size > limit:
+        raise InputError(f"{name} has {size} bytes; at most {limit} are accepted: shorten it first")
+    return text
+
+
+def check_name(name: str, value: Any) -> str:
+    """Return a namespace, episode id or source: a visible text of at most 255 bytes.
+
+    Raises:
+        InputError: See `check_text`.
+    """
+    return check_text(name, value, limit=NAME_LIMIT)
+
+
+def check_metadata(value: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a private copy of user metadata, as plain JSON values.
+
+    Raises:
+        InputError: Not a mapping with str keys, or a value that JSON cannot carry unchanged.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InputError(f"metadata is a {type(value).__name__}; expected a dict")
+    try:
+        text = json.dumps(dict(value), allow_nan=False, ensure_ascii=False)
+        copy: dict[str, Any] = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"metadata cannot be stored ({error}); expected str, finite numbers, bool, None, "
+            "and lists or dicts of these"
+        ) from None
+    check_text("metadata", text)
+    if copy != value or "\\u0000" in text:
+        raise InputError(
+            "metadata would not come back unchanged; expected str keys and plain JSON values"
+        )
+    return copy

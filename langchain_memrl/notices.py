@@ -1,0 +1,52 @@
+"""One-time warnings about use that looks like a mistake."""
+
+import logging
+import threading
+from collections.abc import Iterable
+
+from langchain_memrl.config import LearningConfig
+
+logger = logging.getLogger("langchain_memrl")
+
+RECALLS_WITHOUT_EPISODE = 50
+REWARDS_IN_A_ROW = 20
+
+
+class Notices:
+    """Counts what one open bank is asked, and says once what cannot be meant."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._recalls = 0
+        self._binary_rewards = 0
+
+    def recalled(self, episode_ids: Iterable[str | None]) -> None:
+        """Warn at 50 recalls without an episode id: nothing can be learned from them."""
+        with self._lock:
+            before = self._recalls
+            self._recalls += sum(episode_id is None for episode_id in episode_ids)
+            due = before < RECALLS_WITHOUT_EPISODE <= self._recalls
+        if due:
+            logger.warning(
+                "%d recalls carried no episode id, so nothing can be learned from them; pass "
+                "episode_id=..., or metadata={'memrl_episode_id': ...} to a retriever",
+                RECALLS_WITHOUT_EPISODE,
+            )
+
+    def rewarded(self, rewards: Iterable[float | None], learning: LearningConfig) -> None:
+        """Warn at 20 rewards in a row that were all 0 or 1 where 0 is not the worst reward."""
+        if learning.reward_range[0] >= 0:
+            return
+        with self._lock:
+            before = self._binary_rewards
+            for reward in rewards:
+                if reward is not None and self._binary_rewards < REWARDS_IN_A_ROW:
+                    self._binary_rewards = self._binary_rewards + 1 if reward in (0, 1) else 0
+            due = before < REWARDS_IN_A_ROW <= self._binary_rewards
+        if due:
+            logger.warning(
+                "the last %d rewards were all 0 or 1, but the reward range is %s, where 0 is not "
+                'a failure; use Verdict(score, scale="unit") for scores from 0 to 1',
+                REWARDS_IN_A_ROW,
+                learning.reward_range,
+            )

@@ -1,0 +1,192 @@
+"""The rest of `EpisodicMemory`: looking, changing, deleting, checking."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_memrl.bank import Bank
+from langchain_memrl.config import LearningConfig
+from langchain_memrl.errors import EpisodeError, InputError
+from langchain_memrl.inputs import check_metadata, check_name, check_text
+from langchain_memrl.reports import QChange, Stats, Verification
+from langchain_memrl.types import Episode, Memory
+
+
+class Operations(Bank):
+    """Everything that needs no vector. It works without embeddings too."""
+
+    # --- looking --------------------------------------------------------------------------------
+
+    def get(self, id: str, *, namespace: str | None = None) -> Memory:
+        """One memory.
+
+        Raises:
+            MemoryNotFoundError: It does not exist in this namespace.
+        """
+        return self._existing(self._space(namespace), [check_name("id", id)])[0]
+
+    def list(
+        self,
+        *,
+        limit: int | None = 100,
+        filter: Mapping[str, Any] | None = None,
+        raw: bool = False,
+        namespace: str | None = None,
+    ) -> list[Memory]:
+        """Memories, newest first.
+
+        Args:
+            limit: How many at most; None for all.
+            filter: As in `recall`.
+            raw: Only those that wait for a lesson.
+            namespace: This memory's own by default.
+        """
+        if limit is not None and (isinstance(limit, bool) or limit < 0):
+            raise InputError(f"limit is {limit!r}; expected a whole number or None")
+        return [*self._store.scan(self._space(namespace), filter, raw=raw, limit=limit)]
+
+    def search_text(
+        self, text: str, *, limit: int = 20, namespace: str | None = None
+    ) -> Sequence[Memory]:
+        """Memories whose intent, lesson or trajectory contains a text, newest first."""
+        return self._store.search_text(self._space(namespace), check_text("text", text), limit)
+
+    def history(self, id: str, *, namespace: str | None = None) -> Sequence[QChange]:
+        """Every step of a memory's Q, oldest first.
+
+        Raises:
+            MemoryNotFoundError: It does not exist in this namespace.
+        """
+        memory = self.get(id, namespace=namespace)
+        return self._store.history(memory.namespace, memory.id)
+
+    def episode(self, episode_id: str, *, namespace: str | None = None) -> Episode:
+        """One episode: what it showed, its reward, what it wrote.
+
+        Raises:
+            EpisodeError: It is unknown in this namespace.
+        """
+        space = self._space(namespace)
+        found = self._store.episode(space, check_name("episode_id", episode_id))
+        if found is None:
+            raise EpisodeError(f"episode {episode_id!r} is unknown in namespace {space!r}")
+        return found
+
+    def stats(self, *, namespace: str | None = None) -> Stats:
+        """Counts, Q distribution, and what was never shown or never rewarded."""
+        return self._store.stats(self._space(namespace))
+
+    def namespaces(self) -> tuple[str, ...]:
+        """Every namespace that holds something, sorted; a view knows only its own."""
+        return (self.namespace,) if self._is_view else self._store.namespaces()
+
+    # --- changing -------------------------------------------------------------------------------
+
+    def update(
+        self,
+        id: str,
+        *,
+        lesson: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        namespace: str | None = None,
+    ) -> Memory:
+        """Change a memory's lesson or metadata. Its Q and its history stay.
+
+        Raises:
+            InputError: Nothing to change, or an unusable text or metadata.
+            MemoryNotFoundError: It does not exist in this namespace.
+        """
+        changes: dict[str, Any] = {}
+        if lesson is not None:
+            changes["lesson"] = check_text("lesson", lesson)
+        if metadata is not None:
+            changes["metadata"] = check_metadata(metadata)
+        if not changes:
+            raise InputError("update got nothing to change; expected lesson=... or metadata=...")
+        space = self._space(namespace)
+        self._store.update(space, check_name("id", id), changes)
+        return self.get(id, namespace=namespace)
+
+    def forget(
+        self,
+        *,
+        ids: Sequence[str] | None = None,
+        episode_id: str | None = None,
+        all: bool = False,
+        derived: bool = False,
+        dry_run: bool = False,
+        namespace: str | None = None,
+    ) -> tuple[str, ...]:
+        """Delete memories for good: by ids, by the episode that wrote them, or a whole namespace.
+
+        Args:
+            ids: Memories to delete.
+            episode_id: Delete what this episode wrote.
+            all: Delete everything of the namespace, its episodes and rewards too.
+            derived: Also delete memories whose text was made from these.
+            dry_run: Only tell what would be deleted.
+            namespace: This memory's own by default.
+
+        Returns:
+            The ids deleted (or that would be).
+
+        Raises:
+            InputError: Not exactly one of `ids`, `episode_id` and `all` was given.
+            MemoryNotFoundError: One of `ids` does not exist here; nothing was deleted.
+            EpisodeError: The episode is unknown here.
+        """
+        chosen = [ids is not None, episode_id is not None, bool(all)]
+        if sum(chosen) != 1:
+            raise InputError("forget needs exactly one of ids=[...], episode_id=... and all=True")
+        space = self._space(namespace)
+        if all:
+            found = tuple(memory.id for memory in self._store.scan(space, None, limit=None))
+            if not dry_run:
+                self._store.clear(space)
+            return found
+        if episode_id is not None:
+            written = self.episode(episode_id, namespace=namespace).memory_id
+            found = tuple(self._store.memories(space, [written] if written else []))
+        else:
+            wanted = self._unique_ids(ids or ())
+            found = tuple(memory.id for memory in self._existing(space, wanted))
+        if derived:
+            found = self._store.family(space, found)
+        if not dry_run:
+            self._store.forget(space, found)
+        return found
+
+    @staticmethod
+    def _unique_ids(ids: Sequence[str]) -> Sequence[str]:
+        if isinstance(ids, str):
+            raise InputError("ids is one str; expected a list of memory ids")
+        return tuple(dict.fromkeys(check_name("id", id) for id in ids))
+
+    def configure(self, **changes: Any) -> LearningConfig:
+        """Change saved learning settings, for example `step_size=0.2`; later rewards use them.
+
+        Raises:
+            ConfigError: An unknown setting, or a value out of range.
+        """
+        learning = self._store.learning().changed(**changes)
+        self._store.configure(learning)
+        return learning
+
+    @property
+    def learning(self) -> LearningConfig:
+        """The saved learning settings."""
+        return self._store.learning()
+
+    @property
+    def fence_key(self) -> bytes:
+        """The bank's own random key; prompt fences are made from it."""
+        return self._store.secret()
+
+    # --- checking -------------------------------------------------------------------------------
+
+    def verify(self) -> Verification:
+        """Check that files, index, counters and Q agree: Q is replayed from its history."""
+        return self._store.verify()
+
+    def rebuild_index(self) -> None:
+        """Make the vector index anew from the stored vectors. Answers do not change."""
+        self._store.rebuild_index()

@@ -1,0 +1,134 @@
+"""From a pool of candidates to a recall: blend, rank, choose, and what is kept about the choice."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+
+from langchain_memrl.config import RecallConfig
+from langchain_memrl.core.scoring import blend
+from langchain_memrl.core.selection import choose, rank
+from langchain_memrl.errors import InputError
+from langchain_memrl.requests import Task, new_id
+from langchain_memrl.store.base import Pool, RecallRecord
+from langchain_memrl.types import Candidate, Memory, Recall, ScoredMemory
+
+KEPT_CANDIDATES = 50
+
+
+def choose_memories(
+    namespace: str,
+    task: Task,
+    pool: Pool | None,
+    settings: RecallConfig,
+    rng: np.random.Generator,
+) -> RecallRecord:
+    """Phase B: score every memory of the pool and take the k best.
+
+    Args:
+        namespace: Where the pool comes from.
+        task: What to recall for.
+        pool: The candidates; None where nothing can be similar.
+        settings: How to rank.
+        rng: Randomness of the epsilon step.
+
+    Returns:
+        The choice, best first, with the best 50 candidates and what is needed to repeat it.
+    """
+    kept = asdict(settings)
+    ids: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    similarity_max, explored = None, False
+    if pool is not None:
+        similarity_max = pool.similarity_max
+        kept["threshold"] = pool.threshold
+        mean, std = (0.0, 0.1) if pool.calibration is None else pool.calibration[1:3]
+        kept["similarity_mean"], kept["similarity_std"] = mean, std
+        scores = blend(
+            pool.similarity,
+            pool.q_values,
+            q_weight=settings.q_weight,
+            normalization=settings.normalization,
+            bank_mean=mean,
+            bank_std=std,
+        )
+        order = rank(scores.score, pool.similarity, pool.selections, pool.age)
+        choice = choose(order, settings.k, epsilon=settings.epsilon, rng=rng)
+        explored = choice.explored
+        ids = tuple(pool.ids[place] for place in choice.chosen)
+        best = list(dict.fromkeys([*choice.chosen.tolist(), *order.tolist()]))[:KEPT_CANDIDATES]
+        candidates = tuple(
+            Candidate(
+                id=pool.ids[place],
+                similarity=float(pool.similarity[place]),
+                q_value=float(pool.q_values[place]),
+                updates=int(pool.updates[place]),
+                similarity_part=float(scores.similarity_part[place]),
+                q_part=float(scores.q_part[place]),
+                score=float(scores.score[place]),
+                probability=float(choice.probability[place]),
+            )
+            for place in best
+        )
+    return RecallRecord(
+        namespace=namespace,
+        episode_id=task.episode_id or "",
+        recall_id=new_id(),
+        intent=task.intent,
+        memory_ids=ids,
+        candidates=candidates,
+        settings=kept,
+        similarity_max=similarity_max,
+        explored=explored,
+    )
+
+
+def present(record: RecallRecord, memories: Mapping[str, Memory]) -> Recall:
+    """A recall as the caller sees it; memories that no longer exist are left out."""
+    numbers = {candidate.id: candidate for candidate in record.candidates}
+    return Recall(
+        episode_id=record.episode_id or None,
+        recall_id=record.recall_id,
+        namespace=record.namespace,
+        intent=record.intent,
+        memories=tuple(
+            ScoredMemory(
+                memory=memories[id],
+                similarity=numbers[id].similarity,
+                score=numbers[id].score,
+                similarity_part=numbers[id].similarity_part,
+                q_part=numbers[id].q_part,
+            )
+            for id in record.memory_ids
+            if id in memories
+        ),
+        candidates=record.candidates,
+        similarity_max=record.similarity_max,
+        explored=record.explored,
+        settings=record.settings,
+    )
+
+
+def as_record(recall: Recall, ids: Sequence[str] | None = None) -> RecallRecord:
+    """What to record of a recall: those of its memories that reached the prompt.
+
+    Raises:
+        InputError: It has no episode id, or did not choose one of the ids.
+    """
+    if recall.episode_id is None:
+        raise InputError("the recall has no episode id; recall with episode_id=... to record it")
+    shown = recall.ids if ids is None else tuple(ids)
+    strange = set(shown) - set(recall.ids)
+    if strange:
+        raise InputError(f"the recall did not choose {sorted(strange)}; expected some of its ids")
+    return RecallRecord(
+        namespace=recall.namespace,
+        episode_id=recall.episode_id,
+        recall_id=recall.recall_id,
+        intent=recall.intent,
+        memory_ids=shown,
+        candidates=recall.candidates,
+        settings=recall.settings,
+        similarity_max=recall.similarity_max,
+        explored=recall.explored,
+    )

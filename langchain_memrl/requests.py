@@ -1,0 +1,110 @@
+"""What a caller asks for, checked before anything happens."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, get_args
+
+from langchain_core.utils.uuid import uuid7
+
+from langchain_memrl.config import LearningConfig
+from langchain_memrl.errors import InputError
+from langchain_memrl.inputs import check_metadata, check_name, check_text
+from langchain_memrl.store.base import NewMemory, RewardEntry
+from langchain_memrl.types import Outcome
+
+
+class Task(NamedTuple):
+    """One task to recall for, and the episode it belongs to."""
+
+    intent: str
+    episode_id: str | None
+
+
+def new_id() -> str:
+    """A time-ordered id that is never used again."""
+    return str(uuid7())
+
+
+def check_tasks(
+    intents: Sequence[str], episode_ids: Sequence[str | None] | None = None
+) -> list[Task]:
+    """Pair tasks with their episodes.
+
+    Raises:
+        InputError: An unusable text or id, or another number of ids than of tasks.
+    """
+    if isinstance(intents, str):
+        raise InputError("intents is one str; expected a list of task texts")
+    ids = [None] * len(intents) if episode_ids is None else list(episode_ids)
+    if len(ids) != len(intents):
+        raise InputError(f"got {len(ids)} episode ids for {len(intents)} intents")
+    return [
+        Task(
+            check_text("intent", intent, blank=True),
+            None if id is None else check_name("episode_id", id),
+        )
+        for intent, id in zip(intents, ids, strict=True)
+    ]
+
+
+def check_reward(
+    space: str,
+    learning: LearningConfig,
+    episode_id: str | None = None,
+    *,
+    reward: Any,
+    ids: Sequence[str] | None = None,
+) -> RewardEntry:
+    """One reward; a reward of None ("no signal yet") keeps None.
+
+    Raises:
+        TypeError: No episode id.
+        RewardError, RewardTypeError: See `LearningConfig.reward`.
+        InputError: An unusable episode id, or a single str for `ids`.
+    """
+    if episode_id is None:
+        raise TypeError(
+            "reinforce needs an episode_id: it is what makes the reward count exactly once"
+        )
+    if isinstance(ids, str):
+        raise InputError("ids is one str; expected a list of memory ids")
+    return RewardEntry(
+        namespace=space,
+        episode_id=check_name("episode_id", episode_id),
+        reward=None if reward is None else learning.reward(reward),
+        ids=None if ids is None else tuple(dict.fromkeys(check_name("id", id) for id in ids)),
+        raw_id=new_id(),
+    )
+
+
+def check_memory(
+    space: str,
+    intent: str,
+    lesson: str | None,
+    *,
+    trajectory: str = "",
+    outcome: Outcome = "unknown",
+    episode_id: str | None = None,
+    parents: Sequence[str] = (),
+    source: str = "agent",
+    metadata: Mapping[str, Any] | None = None,
+) -> NewMemory:
+    """A memory to write.
+
+    Raises:
+        InputError: An unusable text, outcome, name or metadata.
+    """
+    if outcome not in get_args(Outcome):
+        raise InputError(f"outcome is {outcome!r}; expected one of {get_args(Outcome)}")
+    raw = lesson is None
+    return NewMemory(
+        id=new_id(),
+        namespace=space,
+        intent=check_text("intent", intent),
+        lesson="" if lesson is None else check_text("lesson", lesson),
+        trajectory=check_text("trajectory", trajectory, blank=not raw),
+        outcome=outcome,
+        episode_id=new_id() if episode_id is None else check_name("episode_id", episode_id),
+        parents=tuple(check_name("parent id", id) for id in parents) or None,
+        source=check_name("source", source),
+        metadata=check_metadata(metadata),
+    )

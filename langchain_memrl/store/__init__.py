@@ -1,0 +1,1 @@
+"""The only code that touches a disk or a server. One transaction per effect."""

@@ -1,0 +1,101 @@
+"""Changing and deleting memories. Q and history stay with a changed memory."""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_memrl.store.rows import batches, marks
+from langchain_memrl.store.sidecar import next_change
+
+
+def update(
+    db: sqlite3.Connection, namespace: str, id: str, changes: Mapping[str, Any], now: str
+) -> bool:
+    """Change lesson, trajectory or metadata; whether the memory exists."""
+    row = db.execute(
+        "SELECT seq FROM memories WHERE id = ? AND namespace = ?", (id, namespace)
+    ).fetchone()
+    if row is None:
+        return False
+    values = {
+        name: json.dumps(value, ensure_ascii=False) if name == "metadata" else value
+        for name, value in changes.items()
+    }
+    values["updated_at"] = now
+    columns = ", ".join(f"{name} = ?" for name in values)
+    db.execute(f"UPDATE experiences SET {columns} WHERE seq = ?", (*values.values(), row[0]))
+    return True
+
+
+def family(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> tuple[str, ...]:
+    """The ids and, transitively, the memories whose text was made from them."""
+    children: dict[str, list[str]] = {}
+    rows = db.execute(
+        "SELECT m.id, e.derived_from FROM memories m JOIN experiences e ON e.seq = m.seq "
+        "WHERE m.namespace = ? AND e.derived_from <> '[]'",
+        (namespace,),
+    )
+    for child, sources in rows:
+        for source in json.loads(sources):
+            children.setdefault(source, []).append(child)
+    found = dict.fromkeys(ids)
+    waiting = list(found)
+    while waiting:
+        for child in children.get(waiting.pop(), ()):
+            if child not in found:
+                found[child] = None
+                waiting.append(child)
+    return tuple(found)
+
+
+def forget(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> None:
+    """Delete memories, the texts of the episodes that wrote them, and intents left empty.
+
+    Ledger rows stay: a forgotten episode is not learned a second time.
+    """
+    for part in batches(ids):
+        where = f"WHERE m.id IN ({marks(part)}) AND m.namespace = ?"
+        values = (*part, namespace)
+        episodes = db.execute(
+            "SELECT p.seq FROM episodes p JOIN experiences e ON e.episode_id = p.episode_id "
+            f"JOIN memories m ON m.seq = e.seq {where} AND p.namespace = m.namespace",
+            values,
+        ).fetchall()
+        forget_episode_texts(db, [row[0] for row in episodes])
+        db.execute(
+            f"DELETE FROM memories WHERE seq IN (SELECT m.seq FROM memories m {where})", values
+        )
+    _drop_empty_intents(db, namespace)
+
+
+def forget_episode_texts(db: sqlite3.Connection, episodes: Sequence[int]) -> None:
+    """Blank the task texts and held answers of episodes; ids and numbers stay."""
+    for part in batches(episodes):
+        db.execute(
+            "UPDATE episodes SET held_intent = NULL, held_vector = NULL, held_trajectory = NULL "
+            f"WHERE seq IN ({marks(part)})",
+            part,
+        )
+        db.execute(f"UPDATE recalls SET intent = '' WHERE episode IN ({marks(part)})", part)
+
+
+def _drop_empty_intents(db: sqlite3.Connection, namespace: str) -> None:
+    empty = (
+        "FROM intents WHERE namespace = ? AND NOT EXISTS "
+        "(SELECT 1 FROM memories m WHERE m.intent_id = intents.id)"
+    )
+    change = next_change(db)
+    db.execute(
+        f"INSERT INTO forgotten_intents (id, namespace, change) SELECT id, namespace, ? {empty}",
+        (change, namespace),
+    )
+    db.execute(f"DELETE {empty}", (namespace,))
+
+
+def clear(db: sqlite3.Connection, namespace: str) -> None:
+    """Delete everything of a namespace, its ledger too."""
+    db.execute("DELETE FROM memories WHERE namespace = ?", (namespace,))
+    _drop_empty_intents(db, namespace)
+    for table in ("episodes", "ledger", "calibrations"):
+        db.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,))

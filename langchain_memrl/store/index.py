@@ -1,0 +1,146 @@
+"""Nearest intents by cosine: an exact reference in NumPy, and the same over FAISS storage."""
+
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from langchain_memrl.core.scoring import cosines
+from langchain_memrl.core.selection import nearest
+
+Ids = NDArray[np.int64]
+Vectors = NDArray[np.float32]
+
+FLOAT32_SLACK = 1e-5
+"""More than a float32 product of two unit vectors can be off; hits this close are recomputed."""
+
+SPARSE_SHARE = 0.3
+"""Below this share of allowed rows, gathering them is cheaper than scanning all."""
+
+
+class Hits(NamedTuple):
+    """Nearest intents, closest first: ids of shape (n,) and their cosines of shape (n,)."""
+
+    ids: Ids
+    similarity: NDArray[np.float64]
+
+
+class VectorIndex(Protocol):
+    """Unit vectors of one namespace's intents, searched exactly.
+
+    Every implementation gives the ids and the similarities of `NumpyIndex`, ties included.
+    """
+
+    @property
+    def ids(self) -> Ids:
+        """All ids, ascending; shape (n,)."""
+
+    @property
+    def vectors(self) -> Vectors:
+        """Their unit vectors, in the same order; shape (n, d)."""
+
+    def add(self, ids: Ids, vectors: Vectors) -> None:
+        """Append unit vectors; every id is larger than all before it."""
+
+    def remove(self, ids: Ids) -> None:
+        """Drop the given ids; unknown ones are ignored."""
+
+    def search(self, query: Vectors, limit: int, allowed: Ids | None = None) -> Hits:
+        """The `limit` nearest of the allowed ids (None: all); ties go to the newer id."""
+
+
+class NumpyIndex:
+    """The reference: every cosine in float64, then a full sort."""
+
+    def __init__(self, dimension: int) -> None:
+        self.ids: Ids = np.empty(0, dtype=np.int64)
+        self.vectors: Vectors = np.empty((0, dimension), dtype=np.float32)
+
+    def add(self, ids: Ids, vectors: Vectors) -> None:
+        """See `VectorIndex.add`."""
+        self.ids = np.concatenate([self.ids, ids])
+        self.vectors = np.concatenate([self.vectors, vectors])
+
+    def remove(self, ids: Ids) -> None:
+        """See `VectorIndex.remove`."""
+        keep = ~np.isin(self.ids, ids)
+        self.ids, self.vectors = self.ids[keep], self.vectors[keep]
+
+    def search(self, query: Vectors, limit: int, allowed: Ids | None = None) -> Hits:
+        """See `VectorIndex.search`."""
+        keep = slice(None) if allowed is None else np.isin(self.ids, allowed)
+        ids, similarity = self.ids[keep], cosines(self.vectors[keep], query)
+        best = nearest(similarity, ids, limit)
+        return Hits(ids[best], similarity[best])
+
+
+class FaissIndex:
+    """A `faiss.IndexFlatIP` as storage, scanned with one NumPy product over its own buffer.
+
+    For a single query that product is faster than `IndexFlatIP.search` and needs no thread pool.
+    Rows within float32 noise of the k-th hit are recomputed in float64, so the answer is the
+    reference's.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self.ids: Ids = np.empty(0, dtype=np.int64)
+        self._flat = faiss.IndexFlatIP(dimension)
+
+    @property
+    def vectors(self) -> Vectors:
+        """A view of FAISS's buffer, shape (n, d); valid until the next `add` or `remove`."""
+        flat = self._flat
+        buffer: Vectors = faiss.rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d)
+        return buffer.reshape(flat.ntotal, flat.d)
+
+    def add(self, ids: Ids, vectors: Vectors) -> None:
+        """See `VectorIndex.add`."""
+        self._flat.add(np.ascontiguousarray(vectors, dtype=np.float32))
+        self.ids = np.concatenate([self.ids, ids])
+
+    def remove(self, ids: Ids) -> None:
+        """See `VectorIndex.remove`."""
+        keep = ~np.isin(self.ids, ids)
+        kept = faiss.IndexFlatIP(self._flat.d)
+        kept.add(self.vectors[keep])
+        self._flat, self.ids = kept, self.ids[keep]
+
+    def search(self, query: Vectors, limit: int, allowed: Ids | None = None) -> Hits:
+        """See `VectorIndex.search`."""
+        rows = None if allowed is None else np.flatnonzero(np.isin(self.ids, allowed))
+        size = self.ids.size if rows is None else rows.size
+        if size == 0:
+            return Hits(self.ids[:0], np.empty(0))
+        vectors = self.vectors
+        if rows is not None and size < SPARSE_SHARE * self.ids.size:
+            close = vectors[rows] @ query
+        else:
+            close = vectors @ query
+            close = close if rows is None else close[rows]
+        if size > limit:
+            boundary = np.partition(close, size - limit)[size - limit] - FLOAT32_SLACK
+            near = np.flatnonzero(close >= boundary)
+        else:
+            near = np.arange(size)
+        rows = near if rows is None else rows[near]
+        ids, similarity = self.ids[rows], cosines(vectors[rows], query)
+        best = nearest(similarity, ids, limit)
+        return Hits(ids[best], similarity[best])
+
+
+def write_file(path: Path, ids: Ids, vectors: Vectors) -> None:
+    """Write ids and unit vectors as a FAISS file."""
+    index = faiss.IndexIDMap2(faiss.IndexFlatIP(vectors.shape[1]))
+    index.add_with_ids(np.ascontiguousarray(vectors), ids)
+    faiss.write_index(index, str(path))
+
+
+def read_file(path: Path) -> tuple[Ids, Vectors]:
+    """Read a file of `write_file`. Only for files whose checksum matched: FAISS checks nothing."""
+    index: Any = faiss.read_index(str(path))
+    ids: Ids = faiss.vector_to_array(index.id_map)
+    flat: Any = faiss.downcast_index(index.index)
+    vectors: Vectors = faiss.rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d).copy()
+    return ids, vectors.reshape(flat.ntotal, flat.d)

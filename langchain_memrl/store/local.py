@@ -1,0 +1,304 @@
+"""The embedded store: a SQLite sidecar that holds the truth, and vector indexes beside it."""
+
+import json
+import logging
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from langchain_memrl.config import LearningConfig
+from langchain_memrl.errors import MemoryNotFoundError, StoreError
+from langchain_memrl.reports import QChange, Stats, Verification
+from langchain_memrl.store import changes, inspection, ledger, recalls, rows
+from langchain_memrl.store.base import (
+    Fingerprint,
+    HeldAnswer,
+    NewMemory,
+    Pool,
+    PoolQuery,
+    RecallRecord,
+    RewardEntry,
+    Vector,
+)
+from langchain_memrl.store.filters import Clause, compile_filter
+from langchain_memrl.store.pools import find_pool
+from langchain_memrl.store.sidecar import MEMORY, Sidecar, get_meta, set_meta
+from langchain_memrl.store.vectors import VectorCache
+from langchain_memrl.types import Episode, Memory, Reinforcement
+
+logger = logging.getLogger("langchain_memrl")
+
+PAGE = 200
+
+
+def utc_now() -> datetime:
+    """The current time, aware."""
+    return datetime.now(UTC)
+
+
+class LocalStore:
+    """`MemoryStore` in one folder, or in memory for `":memory:"`.
+
+    Threads may share it; so may processes, each with its own.
+    """
+
+    def __init__(
+        self,
+        location: str | Path,
+        *,
+        learning: LearningConfig | None = None,
+        create: bool = True,
+        read_only: bool = False,
+        seed: int | None = None,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
+        """Open a bank, or make one.
+
+        Args:
+            location: A folder, or `":memory:"`.
+            learning: Settings for a new bank.
+            create: Whether a missing bank is made.
+            read_only: Open without writing.
+            seed: Makes the secret of a new in-memory bank repeatable.
+            now: The clock.
+        """
+        folder = None if str(location) == MEMORY else Path(location).expanduser()
+        self._now = now
+        self._sidecar = Sidecar(folder, create=create, read_only=read_only)
+        self._vectors = VectorCache(folder)
+        if not read_only:
+            fixed = seed if folder is None else None
+            self._initialize(learning or LearningConfig(), fixed)
+
+    def _initialize(self, learning: LearningConfig, seed: int | None) -> None:
+        secret = secrets.token_bytes(16)
+        if seed is not None:
+            secret = rows.digest("secret", seed)
+        with self._sidecar.read() as db:
+            if get_meta(db, "learning") is not None:
+                return
+        with self._sidecar.write() as db:
+            if get_meta(db, "learning") is None:
+                set_meta(db, "secret", secret)
+                set_meta(db, "learning", json.dumps(asdict(learning)))
+
+    @property
+    def place(self) -> str:
+        """The database file, or `":memory:"`."""
+        return self._sidecar.place
+
+    # --- settings -------------------------------------------------------------------------------
+
+    def learning(self) -> LearningConfig:
+        """See `MemoryStore.learning`."""
+        with self._sidecar.read() as db:
+            return self._learning(db)
+
+    def _learning(self, db: sqlite3.Connection) -> LearningConfig:
+        return LearningConfig(**json.loads(get_meta(db, "learning")))
+
+    def configure(self, learning: LearningConfig) -> None:
+        """See `MemoryStore.configure`."""
+        with self._sidecar.write() as db:
+            set_meta(db, "learning", json.dumps(asdict(learning)))
+
+    def secret(self) -> bytes:
+        """See `MemoryStore.secret`."""
+        with self._sidecar.read() as db:
+            return bytes(get_meta(db, "secret"))
+
+    def fingerprint(self) -> Fingerprint | None:
+        """See `MemoryStore.fingerprint`."""
+        with self._sidecar.read() as db:
+            return self._fingerprint(db)
+
+    def _fingerprint(self, db: sqlite3.Connection) -> Fingerprint | None:
+        blob = get_meta(db, "probes")
+        if blob is None:
+            return None
+        probes = rows.to_vector(blob).reshape(-1, int(get_meta(db, "dimension")))
+        return Fingerprint(get_meta(db, "model"), probes)
+
+    def save_fingerprint(self, fingerprint: Fingerprint) -> Fingerprint:
+        """See `MemoryStore.save_fingerprint`."""
+        with self._sidecar.write() as db:
+            standing = self._fingerprint(db)
+            if standing is not None:
+                return standing
+            set_meta(db, "model", fingerprint.model)
+            set_meta(db, "dimension", fingerprint.probes.shape[1])
+            set_meta(db, "probes", rows.to_blob(fingerprint.probes))
+            return fingerprint
+
+    def namespaces(self) -> tuple[str, ...]:
+        """See `MemoryStore.namespaces`."""
+        sql = "SELECT namespace FROM memories UNION SELECT namespace FROM episodes ORDER BY 1"
+        with self._sidecar.read() as db:
+            return tuple(row[0] for row in db.execute(sql))
+
+    # --- recall ---------------------------------------------------------------------------------
+
+    def intent_vectors(self, namespace: str, texts: Sequence[str]) -> dict[str, Vector]:
+        """See `MemoryStore.intent_vectors`."""
+        with self._sidecar.read() as db:
+            found = {text: rows.find_intent(db, namespace, text) for text in texts}
+        return {text: intent[1] for text, intent in found.items() if intent is not None}
+
+    def is_empty(self, namespace: str) -> bool:
+        """See `MemoryStore.is_empty`."""
+        sql = "SELECT NOT EXISTS (SELECT 1 FROM intents WHERE namespace = ?)"
+        with self._sidecar.read() as db:
+            return bool(db.execute(sql, (namespace,)).fetchone()[0])
+
+    def pools(self, queries: Sequence[PoolQuery]) -> list[Pool]:
+        """See `MemoryStore.pools`."""
+        clauses = [compile_filter(query.filter) for query in queries]
+        with self._sidecar.read() as db:
+            db.execute("BEGIN")
+            try:
+                return [
+                    find_pool(db, self._vectors, query, clause)
+                    for query, clause in zip(queries, clauses, strict=True)
+                ]
+            finally:
+                db.execute("COMMIT")
+
+    def recorded(self, namespace: str, episode_id: str, intent: str) -> RecallRecord | None:
+        """See `MemoryStore.recorded`."""
+        with self._sidecar.read() as db:
+            return recalls.find_record(db, namespace, episode_id, intent)
+
+    def record(self, record: RecallRecord) -> RecallRecord:
+        """See `MemoryStore.record`."""
+        with self._sidecar.write() as db:
+            return recalls.record(db, record, self._stamp())
+
+    # --- learning -------------------------------------------------------------------------------
+
+    def reinforce(self, entries: Sequence[RewardEntry]) -> list[Reinforcement]:
+        """See `MemoryStore.reinforce`."""
+        with self._sidecar.write() as db:
+            learning, now = self._learning(db), self._stamp()
+            return [ledger.reinforce(db, entry, learning, now) for entry in entries]
+
+    def remember(self, memories: Sequence[NewMemory], vectors: Sequence[Vector]) -> list[str]:
+        """See `MemoryStore.remember`."""
+        with self._sidecar.write() as db:
+            learning, now = self._learning(db), self._stamp()
+            return [
+                ledger.remember(db, memory, vector, learning, now)
+                for memory, vector in zip(memories, vectors, strict=True)
+            ]
+
+    def hold(self, answer: HeldAnswer, vector: Vector) -> None:
+        """See `MemoryStore.hold`."""
+        with self._sidecar.write() as db:
+            ledger.hold(db, answer, vector, self._learning(db), self._stamp())
+
+    def _stamp(self) -> str:
+        return rows.stamp(self._now())
+
+    # --- looking and changing -------------------------------------------------------------------
+
+    def episode(self, namespace: str, episode_id: str) -> Episode | None:
+        """See `MemoryStore.episode`."""
+        with self._sidecar.read() as db:
+            return rows.find_episode(db, namespace, episode_id)
+
+    def memories(self, namespace: str, ids: Sequence[str]) -> dict[str, Memory]:
+        """See `MemoryStore.memories`."""
+        with self._sidecar.read() as db:
+            return rows.find_memories(db, namespace, ids)
+
+    def scan(
+        self,
+        namespace: str,
+        filter: Mapping[str, Any] | None = None,
+        *,
+        raw: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[Memory]:
+        """See `MemoryStore.scan`."""
+        clause = compile_filter(filter) or Clause("1", ())
+        if raw:
+            clause = Clause(f"({clause.sql} AND e.lesson = '')", clause.values)
+        return self._pages(namespace, clause, limit)
+
+    def _pages(self, namespace: str, clause: Clause, limit: int | None) -> Iterator[Memory]:
+        before, left = 2**62, 2**62 if limit is None else limit
+        while left > 0:
+            with self._sidecar.read() as db:
+                page, before = rows.page_of_memories(db, namespace, clause, before, min(PAGE, left))
+            yield from page
+            left -= len(page)
+            if len(page) < PAGE:
+                return
+
+    def search_text(self, namespace: str, text: str, limit: int) -> list[Memory]:
+        """See `MemoryStore.search_text`."""
+        clause = Clause(
+            "(instr(lower(i.text), lower(?)) OR instr(lower(e.lesson), lower(?)) "
+            "OR instr(lower(e.trajectory), lower(?)))",
+            (text, text, text),
+        )
+        return list(self._pages(namespace, clause, limit))
+
+    def update(self, namespace: str, id: str, changes_: Mapping[str, Any]) -> None:
+        """See `MemoryStore.update`."""
+        with self._sidecar.write() as db:
+            if not changes.update(db, namespace, id, changes_, self._stamp()):
+                raise MemoryNotFoundError(f"no memory {id!r} in namespace {namespace!r}")
+
+    def family(self, namespace: str, ids: Sequence[str]) -> tuple[str, ...]:
+        """See `MemoryStore.family`."""
+        with self._sidecar.read() as db:
+            return changes.family(db, namespace, ids)
+
+    def forget(self, namespace: str, ids: Sequence[str]) -> None:
+        """See `MemoryStore.forget`."""
+        with self._sidecar.write() as db:
+            changes.forget(db, namespace, ids)
+
+    def clear(self, namespace: str) -> None:
+        """See `MemoryStore.clear`."""
+        with self._sidecar.write() as db:
+            changes.clear(db, namespace)
+
+    def history(self, namespace: str, id: str) -> list[QChange]:
+        """See `MemoryStore.history`."""
+        with self._sidecar.read() as db:
+            return inspection.history(db, namespace, id)
+
+    def stats(self, namespace: str) -> Stats:
+        """See `MemoryStore.stats`."""
+        with self._sidecar.read() as db:
+            return inspection.stats(db, namespace)
+
+    def verify(self) -> Verification:
+        """See `MemoryStore.verify`."""
+        with self._sidecar.read() as db:
+            found = inspection.problems(db) + self._vectors.problems(db)
+            (memories,) = db.execute("SELECT count(*) FROM memories").fetchone()
+            (intents,) = db.execute("SELECT count(*) FROM intents").fetchone()
+        return Verification(tuple(found), memories, intents)
+
+    def rebuild_index(self) -> None:
+        """See `MemoryStore.rebuild_index`."""
+        with self._sidecar.write() as db:
+            self._vectors.rebuild(db)
+            self._vectors.save(db)
+
+    def close(self) -> None:
+        """Save the vector index and close the database. Idempotent."""
+        try:
+            if self._sidecar.is_writable():
+                with self._sidecar.write() as db:
+                    self._vectors.save(db)
+        except (StoreError, OSError) as error:
+            logger.warning("the vector index was not saved (%s); it will be rebuilt", error)
+        finally:
+            self._sidecar.close()

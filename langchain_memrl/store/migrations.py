@@ -1,0 +1,154 @@
+"""The SQLite schema as named steps. Each runs in one transaction with its own record.
+
+A new column or table is the next function here, added to `MIGRATIONS`; steps that were released
+never change.
+"""
+
+import sqlite3
+
+from langchain_memrl.errors import StoreCorruptError, StoreVersionError
+
+APPLICATION_ID = 0x4D656D52  # "MemR" in the file header
+
+
+def m001_first_schema(connection: sqlite3.Connection) -> None:
+    """Intents with vectors, memories with Q, texts, episodes, recalls, ledger, history."""
+    for statement in (
+        # bank_id, secret, learning, model, dimension, probes, change, index_change, index_sha256
+        "CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID",
+        """CREATE TABLE intents (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            namespace TEXT NOT NULL,
+            digest BLOB NOT NULL,
+            text TEXT NOT NULL,
+            vector BLOB NOT NULL,
+            change INTEGER NOT NULL,
+            UNIQUE (namespace, digest))""",
+        "CREATE INDEX intents_change ON intents (change)",
+        # Intents whose last memory was forgotten: other processes drop them from their index.
+        """CREATE TABLE forgotten_intents (
+            id INTEGER PRIMARY KEY, namespace TEXT NOT NULL, change INTEGER NOT NULL)""",
+        "CREATE INDEX forgotten_intents_change ON forgotten_intents (change)",
+        # Narrow on purpose: moving Q never rewrites a text.
+        """CREATE TABLE memories (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            id TEXT NOT NULL UNIQUE,
+            namespace TEXT NOT NULL,
+            intent_id INTEGER NOT NULL REFERENCES intents (id),
+            q REAL NOT NULL,
+            updates INTEGER NOT NULL DEFAULT 0,
+            selections INTEGER NOT NULL DEFAULT 0,
+            disabled INTEGER NOT NULL DEFAULT 0,
+            pinned INTEGER NOT NULL DEFAULT 0,
+            outcome TEXT NOT NULL,
+            source TEXT NOT NULL,
+            trust TEXT NOT NULL,
+            created_at TEXT NOT NULL)""",
+        "CREATE INDEX memories_intent ON memories (intent_id)",
+        "CREATE INDEX memories_namespace ON memories (namespace, seq)",
+        """CREATE TABLE experiences (
+            seq INTEGER PRIMARY KEY REFERENCES memories (seq) ON DELETE CASCADE,
+            q_init REAL NOT NULL,
+            episode_id TEXT NOT NULL,
+            parents TEXT NOT NULL,
+            derived_from TEXT NOT NULL,
+            updated_at TEXT NOT NULL,
+            metadata TEXT NOT NULL,
+            lesson TEXT NOT NULL,
+            trajectory TEXT NOT NULL)""",
+        """CREATE TABLE episodes (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            namespace TEXT NOT NULL,
+            episode_id TEXT NOT NULL,
+            held_intent TEXT,
+            held_vector BLOB,
+            held_trajectory TEXT,
+            created_at TEXT NOT NULL,
+            UNIQUE (namespace, episode_id))""",
+        # What a recall showed, and what a later comparison of rankings needs.
+        """CREATE TABLE recalls (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            episode INTEGER NOT NULL REFERENCES episodes (seq) ON DELETE CASCADE,
+            recall_id TEXT NOT NULL,
+            digest BLOB NOT NULL,
+            intent TEXT NOT NULL,
+            memory_ids TEXT NOT NULL,
+            candidates TEXT NOT NULL,
+            settings TEXT NOT NULL,
+            similarity_max REAL,
+            explored INTEGER NOT NULL,
+            created_at TEXT NOT NULL,
+            UNIQUE (episode, digest))""",
+        # Exactly once: one row per episode and operation, written with the effect itself.
+        """CREATE TABLE ledger (
+            namespace TEXT NOT NULL,
+            episode_id TEXT NOT NULL,
+            operation TEXT NOT NULL,
+            reward REAL,
+            skipped TEXT,
+            memory_id TEXT,
+            digest BLOB,
+            created_at TEXT NOT NULL,
+            PRIMARY KEY (namespace, episode_id, operation)) WITHOUT ROWID""",
+        """CREATE TABLE q_history (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            memory INTEGER NOT NULL REFERENCES memories (seq) ON DELETE CASCADE,
+            episode INTEGER NOT NULL REFERENCES episodes (seq) ON DELETE CASCADE,
+            reward REAL NOT NULL,
+            before REAL NOT NULL,
+            after REAL NOT NULL,
+            step_size REAL NOT NULL,
+            created_at TEXT NOT NULL)""",
+        "CREATE INDEX q_history_memory ON q_history (memory)",
+        "CREATE INDEX q_history_episode ON q_history (episode)",
+        """CREATE TABLE calibrations (
+            namespace TEXT PRIMARY KEY,
+            intents INTEGER NOT NULL,
+            mean REAL NOT NULL,
+            std REAL NOT NULL,
+            threshold REAL NOT NULL) WITHOUT ROWID""",
+    ):
+        connection.execute(statement)
+
+
+MIGRATIONS = (m001_first_schema,)
+
+
+def schema_version(connection: sqlite3.Connection) -> int:
+    """The version recorded in the file; 0 for an empty one."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(connection: sqlite3.Connection, place: str) -> None:
+    """Bring a database to the current schema.
+
+    Raises:
+        StoreVersionError: The file was written by a newer version; it is left untouched.
+        StoreCorruptError: The file is a SQLite database of something else.
+    """
+    version = schema_version(connection)
+    if version > len(MIGRATIONS):
+        raise StoreVersionError(
+            f"{place} has format {version}, this version reads up to {len(MIGRATIONS)}; "
+            "upgrade langchain-memrl (the file was not touched)"
+        )
+    application = int(connection.execute("PRAGMA application_id").fetchone()[0])
+    tables = int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+    if application != APPLICATION_ID and (version or tables):
+        raise StoreCorruptError(
+            f"{place} is a SQLite database, but not a memory bank; it was not touched: "
+            "choose another folder"
+        )
+    while version < len(MIGRATIONS):
+        connection.execute("BEGIN EXCLUSIVE")
+        try:
+            version = schema_version(connection)  # another process may have been faster
+            if version < len(MIGRATIONS):
+                MIGRATIONS[version](connection)
+                version += 1
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {version}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise

@@ -1,0 +1,125 @@
+"""Episodes and what their recalls showed: only what is recorded here is ever rewarded."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+from langchain_memrl.errors import EpisodeError
+from langchain_memrl.store.base import RecallRecord
+from langchain_memrl.store.rows import batches, digest, find_episode, marks
+from langchain_memrl.types import Candidate
+
+
+def open_episode(db: sqlite3.Connection, namespace: str, episode_id: str, now: str) -> int:
+    """The episode's row number; the row is made where it is new."""
+    db.execute(
+        "INSERT OR IGNORE INTO episodes (namespace, episode_id, created_at) VALUES (?, ?, ?)",
+        (namespace, episode_id, now),
+    )
+    return episode_number(db, namespace, episode_id)
+
+
+def episode_number(db: sqlite3.Connection, namespace: str, episode_id: str) -> int:
+    """The episode's row number, 0 where it is unknown."""
+    row = db.execute(
+        "SELECT seq FROM episodes WHERE namespace = ? AND episode_id = ?", (namespace, episode_id)
+    ).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def row_numbers(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> dict[str, int]:
+    """Row numbers of those ids that exist in this namespace."""
+    found: dict[str, int] = {}
+    for part in batches(ids):
+        sql = f"SELECT id, seq FROM memories WHERE id IN ({marks(part)}) AND namespace = ?"
+        found.update(db.execute(sql, (*part, namespace)))
+    return found
+
+
+def record(db: sqlite3.Connection, record: RecallRecord, now: str) -> RecallRecord:
+    """Write what reached an episode's prompt; a repeat for the same intent returns the first."""
+    earlier = find_record(db, record.namespace, record.episode_id, record.intent)
+    if earlier is not None:
+        return earlier
+    known = find_episode(db, record.namespace, record.episode_id)
+    if known is not None and known.reward is not None:
+        raise EpisodeError(
+            f"episode {record.episode_id!r} was already rewarded; "
+            "use a new episode id for a new task"
+        )
+    shown = known.memory_ids if known is not None else ()
+    insert_recall(db, record, now)
+    fresh = [id for id in record.memory_ids if id not in shown]
+    count_selections(db, record.namespace, fresh)
+    return record
+
+
+def insert_recall(db: sqlite3.Connection, record: RecallRecord, now: str) -> None:
+    """Write one recall of an episode, its candidates as rows of numbers."""
+    episode = open_episode(db, record.namespace, record.episode_id, now)
+    numbers = row_numbers(db, record.namespace, [candidate.id for candidate in record.candidates])
+    rows = [
+        (
+            numbers[item.id],
+            *(round(value, 6) for value in (item.similarity, item.q_value)),
+            item.updates,
+            *(round(value, 6) for value in (item.similarity_part, item.q_part)),
+            *(round(value, 6) for value in (item.score, item.probability)),
+        )
+        for item in record.candidates
+        if item.id in numbers
+    ]
+    db.execute(
+        "INSERT INTO recalls (episode, recall_id, digest, intent, memory_ids, candidates, "
+        "settings, similarity_max, explored, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            episode,
+            record.recall_id,
+            digest(record.intent),
+            record.intent,
+            json.dumps(record.memory_ids),
+            json.dumps(rows, separators=(",", ":")),
+            json.dumps(record.settings),
+            record.similarity_max,
+            record.explored,
+            now,
+        ),
+    )
+
+
+def count_selections(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> None:
+    """Count that memories reached a prompt."""
+    db.executemany(
+        "UPDATE memories SET selections = selections + 1 WHERE id = ? AND namespace = ?",
+        [(id, namespace) for id in ids],
+    )
+
+
+def find_record(
+    db: sqlite3.Connection, namespace: str, episode_id: str, intent: str
+) -> RecallRecord | None:
+    """What an episode recorded for an intent. Forgotten memories are no longer among it."""
+    row = db.execute(
+        "SELECT recall_id, memory_ids, candidates, settings, similarity_max, explored "
+        "FROM recalls WHERE episode = ? AND digest = ?",
+        (episode_number(db, namespace, episode_id), digest(intent)),
+    ).fetchone()
+    if row is None:
+        return None
+    ids = json.loads(row[1])
+    rows = json.loads(row[2])
+    names: dict[int, str] = {}
+    for part in batches([item[0] for item in rows]):
+        names.update(db.execute(f"SELECT seq, id FROM memories WHERE seq IN ({marks(part)})", part))
+    alive = row_numbers(db, namespace, ids)
+    return RecallRecord(
+        namespace=namespace,
+        episode_id=episode_id,
+        recall_id=row[0],
+        intent=intent,
+        memory_ids=tuple(id for id in ids if id in alive),
+        candidates=tuple(Candidate(names[item[0]], *item[1:]) for item in rows if item[0] in names),
+        settings=json.loads(row[3]),
+        similarity_max=row[4],
+        explored=bool(row[5]),
+    )

@@ -1,0 +1,201 @@
+"""Rows to records and back: intents, memories, episodes."""
+
+import dataclasses
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from langchain_memrl.core.calibration import Calibration, calibrate, is_due, sample_positions
+from langchain_memrl.store.base import NewMemory, Vector
+from langchain_memrl.store.filters import Clause
+from langchain_memrl.store.sidecar import get_meta, next_change
+from langchain_memrl.types import Episode, Memory
+
+BATCH = 500
+MEMORY_FIELDS = tuple(field.name for field in dataclasses.fields(Memory))
+MEMORY_SQL = """
+    SELECT m.id, m.namespace, i.text, e.lesson, e.trajectory, m.outcome, m.q, m.updates,
+           m.selections, e.parents, e.derived_from, e.episode_id, m.source, m.trust,
+           m.created_at, e.updated_at, e.metadata
+    FROM memories m JOIN experiences e ON e.seq = m.seq JOIN intents i ON i.id = m.intent_id
+"""
+
+
+def stamp(now: datetime) -> str:
+    """A time as stored: UTC, microseconds, so that text order is time order."""
+    return now.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def digest(*parts: Any) -> bytes:
+    """A short key of some texts: BLAKE2b, 16 bytes."""
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False)
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+def marks(values: Sequence[Any]) -> str:
+    """Placeholders for an IN list."""
+    return ",".join("?" * len(values))
+
+
+def batches(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Slices small enough for one statement."""
+    for start in range(0, len(values), BATCH):
+        yield values[start : start + BATCH]
+
+
+def to_vector(blob: bytes) -> Vector:
+    """A stored vector, shape (d,)."""
+    return np.frombuffer(blob, dtype="<f4").astype(np.float32, copy=False)
+
+
+def to_blob(vector: Vector) -> bytes:
+    """A vector as stored: little-endian float32."""
+    return np.ascontiguousarray(vector, dtype="<f4").tobytes()
+
+
+def to_memory(row: tuple[Any, ...]) -> Memory:
+    """A row of `MEMORY_SQL`, whose columns stand in the order of the fields."""
+    fields = dict(zip(MEMORY_FIELDS, row, strict=True))
+    for name in ("parents", "derived_from"):
+        fields[name] = tuple(json.loads(fields[name]))
+    for name in ("created_at", "updated_at"):
+        fields[name] = datetime.fromisoformat(fields[name])
+    fields["metadata"] = json.loads(fields["metadata"])
+    return Memory(**fields)
+
+
+def find_memories(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> dict[str, Memory]:
+    """Those of the ids that exist in this namespace."""
+    found: dict[str, Memory] = {}
+    for part in batches(ids):
+        sql = f"{MEMORY_SQL} WHERE m.id IN ({marks(part)}) AND m.namespace = ?"
+        for row in db.execute(sql, (*part, namespace)):
+            found[row[0]] = to_memory(row)
+    return found
+
+
+def page_of_memories(
+    db: sqlite3.Connection, namespace: str, clause: Clause, before: int, limit: int
+) -> tuple[list[Memory], int]:
+    """Memories older than `before`, newest first, and the number to continue with."""
+    sql = MEMORY_SQL.replace("SELECT m.id", "SELECT m.seq, m.id", 1)
+    rows = db.execute(
+        f"{sql} WHERE m.namespace = ? AND m.seq < ? AND {clause.sql} ORDER BY m.seq DESC LIMIT ?",
+        (namespace, before, *clause.values, limit),
+    ).fetchall()
+    return [to_memory(row[1:]) for row in rows], rows[-1][0] if rows else 0
+
+
+def find_intent(db: sqlite3.Connection, namespace: str, text: str) -> tuple[int, Vector] | None:
+    """Id and unit vector of a text that is already an intent."""
+    row = db.execute(
+        "SELECT id, vector FROM intents WHERE namespace = ? AND digest = ?",
+        (namespace, digest(text)),
+    ).fetchone()
+    return None if row is None else (row[0], to_vector(row[1]))
+
+
+def insert_memory(
+    db: sqlite3.Connection, new: NewMemory, vector: Vector, q_init: float, now: str
+) -> None:
+    """Write one memory, and its intent where that is new."""
+    known = find_intent(db, new.namespace, new.intent)
+    intent_id = known[0] if known else _insert_intent(db, new, vector)
+    seq = db.execute(
+        "INSERT INTO memories (id, namespace, intent_id, q, outcome, source, trust, created_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, 'trusted', ?)",
+        (new.id, new.namespace, intent_id, q_init, new.outcome, new.source, now),
+    ).lastrowid
+    db.execute(
+        "INSERT INTO experiences (seq, q_init, episode_id, parents, derived_from, updated_at, "
+        "metadata, lesson, trajectory) VALUES (?, ?, ?, ?, '[]', ?, ?, ?, ?)",
+        (
+            seq,
+            q_init,
+            new.episode_id,
+            json.dumps(new.parents or ()),
+            now,
+            json.dumps(new.metadata, ensure_ascii=False),
+            new.lesson,
+            new.trajectory,
+        ),
+    )
+
+
+def _insert_intent(db: sqlite3.Connection, new: NewMemory, vector: Vector) -> int:
+    cursor = db.execute(
+        "INSERT INTO intents (namespace, digest, text, vector, change) VALUES (?, ?, ?, ?, ?)",
+        (new.namespace, digest(new.intent), new.intent, to_blob(vector), next_change(db)),
+    )
+    count = count_intents(db, new.namespace)
+    if is_due(count):
+        _calibrate(db, new.namespace, count)
+    return int(cursor.lastrowid or 0)
+
+
+def count_intents(db: sqlite3.Connection, namespace: str) -> int:
+    """How many intents a namespace has."""
+    sql = "SELECT count(*) FROM intents WHERE namespace = ?"
+    return int(db.execute(sql, (namespace,)).fetchone()[0])
+
+
+def _calibrate(db: sqlite3.Connection, namespace: str, count: int) -> None:
+    """Measure the namespace's similarities and save them."""
+    ids = [
+        row[0]
+        for row in db.execute(
+            "SELECT id FROM intents WHERE namespace = ? ORDER BY id", (namespace,)
+        )
+    ]
+    sample = [ids[position] for position in sample_positions(count)]
+    sql = f"SELECT vector FROM intents WHERE id IN ({marks(sample)}) ORDER BY id"
+    vectors = np.stack([to_vector(row[0]) for row in db.execute(sql, sample)])
+    probes = to_vector(get_meta(db, "probes")).reshape(-1, vectors.shape[1])
+    db.execute(
+        "INSERT OR REPLACE INTO calibrations (namespace, intents, mean, std, threshold) "
+        "VALUES (?, ?, ?, ?, ?)",
+        (namespace, *calibrate(count, vectors, probes)),
+    )
+
+
+def find_calibration(db: sqlite3.Connection, namespace: str) -> Calibration | None:
+    """The namespace's similarity statistics."""
+    row = db.execute(
+        "SELECT intents, mean, std, threshold FROM calibrations WHERE namespace = ?", (namespace,)
+    ).fetchone()
+    return None if row is None else Calibration(*row)
+
+
+def find_episode(db: sqlite3.Connection, namespace: str, episode_id: str) -> Episode | None:
+    """One episode with what it recorded and what was learned from it."""
+    row = db.execute(
+        "SELECT seq, created_at FROM episodes WHERE namespace = ? AND episode_id = ?",
+        (namespace, episode_id),
+    ).fetchone()
+    if row is None:
+        return None
+    recalls = db.execute(
+        "SELECT intent, memory_ids FROM recalls WHERE episode = ? ORDER BY seq", (row[0],)
+    ).fetchall()
+    ledger: Mapping[str, tuple[Any, ...]] = {
+        entry[0]: entry[1:]
+        for entry in db.execute(
+            "SELECT operation, reward, memory_id FROM ledger "
+            "WHERE namespace = ? AND episode_id = ?",
+            (namespace, episode_id),
+        )
+    }
+    return Episode(
+        episode_id=episode_id,
+        namespace=namespace,
+        intents=tuple(intent for intent, _ in recalls if intent),
+        memory_ids=tuple(dict.fromkeys(id for _, ids in recalls for id in json.loads(ids))),
+        reward=ledger["reinforce"][0] if "reinforce" in ledger else None,
+        memory_id=ledger["remember"][1] if "remember" in ledger else None,
+        created_at=datetime.fromisoformat(row[1]),
+    )

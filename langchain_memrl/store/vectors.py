@@ -1,0 +1,148 @@
+"""The vector indexes of a bank: one per namespace, kept level with SQLite, cached in one file."""
+
+import hashlib
+import logging
+import os
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+
+from langchain_memrl.store.base import Vector
+from langchain_memrl.store.index import FaissIndex, Hits, Ids, VectorIndex, read_file, write_file
+from langchain_memrl.store.rows import to_vector
+from langchain_memrl.store.sidecar import get_meta, set_meta
+
+logger = logging.getLogger("langchain_memrl")
+
+FILE_NAME = "intents.faiss"
+
+
+class VectorCache:
+    """Finds nearest intents. Everything in it can be made again from SQLite.
+
+    The file is stamped, in SQLite, with the change it was written at and its SHA-256; it is read
+    only when both fit and then brought up to date with the rows that are newer.
+    Callers hold the store's lock.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.path = None if folder is None else folder / FILE_NAME
+        self._indexes: dict[str, VectorIndex] = {}
+        self._seen = -1  # the change the indexes are level with; -1: not loaded
+        self._saved = -1
+
+    def search(
+        self,
+        db: sqlite3.Connection,
+        namespace: str,
+        query: Vector,
+        limit: int,
+        allowed: Ids | None,
+        excluded: Ids,
+    ) -> Hits:
+        """The nearest of a namespace's intents, `allowed` (None: all) without `excluded`."""
+        self.catch_up(db)
+        index = self._indexes.get(namespace)
+        if index is None:
+            return Hits(np.empty(0, dtype=np.int64), np.empty(0))
+        if excluded.size:
+            allowed = np.setdiff1d(index.ids if allowed is None else allowed, excluded)
+        return index.search(query, limit, allowed)
+
+    def catch_up(self, db: sqlite3.Connection) -> None:
+        """Take over what any process wrote since the last look."""
+        change = int(get_meta(db, "change", 0))
+        if change == self._seen:
+            return
+        if self._seen < 0:
+            self._load(db)
+        gone = db.execute(
+            "SELECT id, namespace FROM forgotten_intents WHERE change > ?", (self._seen,)
+        ).fetchall()
+        for namespace in {row[1] for row in gone} & self._indexes.keys():
+            ids = [row[0] for row in gone if row[1] == namespace]
+            self._indexes[namespace].remove(np.array(ids, dtype=np.int64))
+        self._add(
+            db.execute(
+                "SELECT id, namespace, vector FROM intents WHERE change > ? ORDER BY id",
+                (self._seen,),
+            ).fetchall()
+        )
+        self._seen = change
+
+    def _add(self, rows: list[tuple[int, str, bytes]]) -> None:
+        groups: dict[str, list[tuple[int, bytes]]] = {}
+        for id, namespace, blob in rows:
+            groups.setdefault(namespace, []).append((id, blob))
+        for namespace, members in groups.items():
+            vectors = np.stack([to_vector(blob) for _, blob in members])
+            self._append(namespace, np.array([id for id, _ in members], dtype=np.int64), vectors)
+
+    def _append(self, namespace: str, ids: Ids, vectors: Vector) -> None:
+        if namespace not in self._indexes:
+            self._indexes[namespace] = FaissIndex(vectors.shape[1])
+        self._indexes[namespace].add(ids, vectors)
+
+    def _load(self, db: sqlite3.Connection) -> None:
+        """Read the file where it fits; else start empty, and `catch_up` reads every row."""
+        self._indexes, self._seen = {}, 0
+        if self.path is None or not self.path.exists():
+            return
+        if _checksum(self.path) != get_meta(db, "index_sha256"):
+            logger.warning("the vector index %s does not fit its bank; it is rebuilt", self.path)
+            return
+        ids, vectors = read_file(self.path)
+        names = dict(db.execute("SELECT id, namespace FROM intents"))
+        owners = np.array([names.get(int(id), "") for id in ids], dtype=object)
+        for namespace in sorted(set(owners) - {""}):
+            rows = owners == namespace
+            self._append(namespace, ids[rows], vectors[rows])
+        self._seen = self._saved = int(get_meta(db, "index_change", 0))
+
+    def save(self, db: sqlite3.Connection) -> None:
+        """Write the file, then its stamp. A crash in between leaves a file that is rebuilt."""
+        if self.path is None or self._seen == self._saved or not self._indexes:
+            return
+        ids = np.concatenate([index.ids for index in self._indexes.values()])
+        vectors = np.concatenate([index.vectors for index in self._indexes.values()])
+        order = np.argsort(ids)
+        temporary = self.path.with_name(f"{FILE_NAME}.{os.getpid()}.tmp")
+        os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600))
+        try:
+            write_file(temporary, ids[order], vectors[order])
+            checksum = _checksum(temporary)
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            temporary.replace(self.path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        set_meta(db, "index_change", self._seen)
+        set_meta(db, "index_sha256", checksum)
+        self._saved = self._seen
+
+    def rebuild(self, db: sqlite3.Connection) -> None:
+        """Forget everything and read every vector from SQLite again."""
+        self._indexes, self._seen, self._saved = {}, 0, -1
+        self.catch_up(db)
+
+    def problems(self, db: sqlite3.Connection) -> list[str]:
+        """Where the indexes differ from SQLite."""
+        self.catch_up(db)
+        rows = db.execute("SELECT id, namespace, vector FROM intents").fetchall()
+        expected = {(namespace, id): to_vector(blob) for id, namespace, blob in rows}
+        found = {
+            (namespace, int(id)): vector
+            for namespace, index in self._indexes.items()
+            for id, vector in zip(index.ids, index.vectors, strict=True)
+        }
+        if expected.keys() == found.keys() and all(
+            np.array_equal(expected[key], found[key]) for key in expected
+        ):
+            return []
+        return ["the vector index differs from the stored vectors; call rebuild_index()"]
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
