@@ -1,7 +1,7 @@
 """From a pool of candidates to a recall: blend, rank, choose, and what is kept about the choice."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def choose_memories(
     Returns:
         The choice, best first, with the best 50 candidates and what is needed to repeat it.
     """
-    kept = asdict(settings)
+    kept: dict[str, Any] = {name: getattr(settings, name) for name in settings.__slots__}
     ids: tuple[str, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     similarity_max, explored = None, False

@@ -14,7 +14,7 @@ def update(
 ) -> bool:
     """Change lesson, trajectory or metadata; whether the memory exists."""
     row = db.execute(
-        "SELECT seq FROM memories WHERE id = ? AND namespace = ?", (id, namespace)
+        "SELECT seq FROM memories WHERE id = ? AND +namespace = ?", (id, namespace)
     ).fetchone()
     if row is None:
         return False
@@ -55,7 +55,7 @@ def forget(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> None:
     Ledger rows stay: a forgotten episode is not learned a second time.
     """
     for part in batches(ids):
-        where = f"WHERE m.id IN ({marks(part)}) AND m.namespace = ?"
+        where = f"WHERE m.id IN ({marks(part)}) AND +m.namespace = ?"
         values = (*part, namespace)
         episodes = db.execute(
             "SELECT p.seq FROM episodes p JOIN experiences e ON e.episode_id = p.episode_id "

@@ -17,7 +17,7 @@ def history(db: sqlite3.Connection, namespace: str, id: str) -> list[QChange]:
     rows = db.execute(
         "SELECT p.episode_id, h.reward, h.before, h.after, h.step_size, h.created_at "
         "FROM q_history h JOIN memories m ON m.seq = h.memory JOIN episodes p ON p.seq = h.episode "
-        "WHERE m.id = ? AND m.namespace = ? ORDER BY h.seq",
+        "WHERE m.id = ? AND +m.namespace = ? ORDER BY h.seq",
         (id, namespace),
     )
     return [

@@ -31,7 +31,7 @@ def row_numbers(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> d
     """Row numbers of those ids that exist in this namespace."""
     found: dict[str, int] = {}
     for part in batches(ids):
-        sql = f"SELECT id, seq FROM memories WHERE id IN ({marks(part)}) AND namespace = ?"
+        sql = f"SELECT id, seq FROM memories WHERE id IN ({marks(part)}) AND +namespace = ?"
         found.update(db.execute(sql, (*part, namespace)))
     return found
 
@@ -90,7 +90,7 @@ def insert_recall(db: sqlite3.Connection, record: RecallRecord, now: str) -> Non
 def count_selections(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> None:
     """Count that memories reached a prompt."""
     db.executemany(
-        "UPDATE memories SET selections = selections + 1 WHERE id = ? AND namespace = ?",
+        "UPDATE memories SET selections = selections + 1 WHERE id = ? AND +namespace = ?",
         [(id, namespace) for id in ids],
     )
 
