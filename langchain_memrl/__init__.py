@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from langchain_memrl.config import PRESETS, LearningConfig, RecallConfig
+    from langchain_memrl.errors import MemRLError
+    from langchain_memrl.evaluators import LLMJudge, contains, exact_match, from_openevals
+    from langchain_memrl.graph import create_memrl_builder, create_memrl_graph, make_memrl_nodes
+    from langchain_memrl.learner import summarize_pending
     from langchain_memrl.memory import EpisodicMemory
+    from langchain_memrl.retriever import FromConfig, MemRLRetriever
+    from langchain_memrl.summarizers import Attempt, LLMSummarizer, verbatim
     from langchain_memrl.types import (
         Candidate,
         Credit,
@@ -18,38 +24,69 @@ if TYPE_CHECKING:
         Recall,
         Reinforcement,
         ScoredMemory,
+        ShownMemory,
         Verdict,
     )
 
 _HOMES = {
     "PRESETS": "config",
+    "Attempt": "summarizers",
     "Candidate": "types",
     "Credit": "types",
     "Episode": "types",
     "EpisodicMemory": "memory",
+    "FromConfig": "retriever",
+    "LLMJudge": "evaluators",
+    "LLMSummarizer": "summarizers",
     "LearningConfig": "config",
+    "MemRLError": "errors",
+    "MemRLRetriever": "retriever",
     "Memory": "types",
     "Recall": "types",
     "RecallConfig": "config",
     "Reinforcement": "types",
     "ScoredMemory": "types",
+    "ShownMemory": "types",
     "Verdict": "types",
+    "contains": "evaluators",
+    "create_memrl_builder": "graph",
+    "create_memrl_graph": "graph",
+    "exact_match": "evaluators",
+    "from_openevals": "evaluators",
+    "make_memrl_nodes": "graph",
+    "summarize_pending": "learner",
+    "verbatim": "summarizers",
 }
 
 __version__ = _version("langchain-memrl")
 __all__ = [
     "PRESETS",
+    "Attempt",
     "Candidate",
     "Credit",
     "Episode",
     "EpisodicMemory",
+    "FromConfig",
+    "LLMJudge",
+    "LLMSummarizer",
     "LearningConfig",
+    "MemRLError",
+    "MemRLRetriever",
     "Memory",
     "Recall",
     "RecallConfig",
     "Reinforcement",
     "ScoredMemory",
+    "ShownMemory",
     "Verdict",
+    "contains",
+    "create_memrl_builder",
+    "create_memrl_graph",
+    "exact_match",
+    "from_openevals",
+    "make_memrl_nodes",
+    "summarize_pending",
+    "verbatim",
 ]
 
 

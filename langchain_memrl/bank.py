@@ -12,7 +12,12 @@ from langchain_core.embeddings import Embeddings
 from langchain_memrl.config import LearningConfig, RecallConfig
 from langchain_memrl.core.probes import PROBES
 from langchain_memrl.embedding import Embedder, ModelCheck
-from langchain_memrl.errors import ConfigError, InputError, MemoryNotFoundError
+from langchain_memrl.errors import (
+    ConfigError,
+    EpisodeError,
+    InputError,
+    MemoryNotFoundError,
+)
 from langchain_memrl.inputs import check_name, is_blank
 from langchain_memrl.notices import Notices
 from langchain_memrl.requests import Task
@@ -20,7 +25,7 @@ from langchain_memrl.steps import Steps
 from langchain_memrl.store.base import MemoryStore, Pool, PoolQuery, RecallRecord, Vector
 from langchain_memrl.store.filters import compile_filter
 from langchain_memrl.store.local import LocalStore
-from langchain_memrl.types import Memory
+from langchain_memrl.types import Episode, Memory
 
 DEFAULT_NAMESPACE = "default"
 
@@ -40,6 +45,8 @@ class Bank:
         """Where calls look that name no namespace."""
         self.embedder = Embedder(embeddings)
         self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memrl")
+        self.fence_key = store.secret()
+        """The bank's own random key; prompt fences are made from it."""
         self._store = store
         self._model = ModelCheck(store)
         self._notices = Notices()
@@ -182,6 +189,17 @@ class Bank:
             self._model.check_dimension(self.embedder.name, vectors)
             known |= zip(new, vectors, strict=True)
         return [known[text] for text in texts]
+
+    def _known_episode(self, space: str, episode_id: str) -> Episode:
+        """One episode.
+
+        Raises:
+            EpisodeError: It is unknown in this namespace.
+        """
+        found = self._store.episode(space, check_name("episode_id", episode_id))
+        if found is None:
+            raise EpisodeError(f"episode {episode_id!r} is unknown in namespace {space!r}")
+        return found
 
     def _existing(self, space: str, ids: Sequence[str]) -> list[Memory]:
         """The memories of these ids, in order.

@@ -17,6 +17,7 @@ MemRLError
 ├─ EpisodeError                      unknown episode, or it recorded other memories
 │  ├─ RewardConflictError            the episode was already rewarded differently
 │  └─ WriteConflictError             the episode already wrote another memory
+├─ SummaryError                      a summariser's reply is no lesson; the episode is stored raw
 └─ VerdictError                      the judge's reply could not be read
 ```
 """
@@ -87,6 +88,10 @@ class RewardConflictError(EpisodeError):
 
 class WriteConflictError(EpisodeError):
     """The episode already wrote, or holds, something else."""
+
+
+class SummaryError(MemRLError):
+    """A summariser's reply is no lesson. The episode is then stored raw."""
 
 
 class VerdictError(MemRLError):

@@ -11,16 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from langchain_memrl.config import RecallConfig
-from langchain_memrl.inputs import check_name, check_text
-from langchain_memrl.operations import Operations
-from langchain_memrl.ranking import as_record, choose_memories, present
-from langchain_memrl.requests import Task, check_memory, check_reward, check_tasks, new_id
+from langchain_memrl.episodes import Episodes
+from langchain_memrl.ranking import choose_memories, present
+from langchain_memrl.requests import Task, check_memory, check_reward, check_tasks
 from langchain_memrl.steps import Steps, awaitable, blocking
-from langchain_memrl.store.base import HeldAnswer
 from langchain_memrl.types import Memory, Normalization, Outcome, Recall, Reinforcement
 
 
-class EpisodicMemory(Operations):
+class EpisodicMemory(Episodes):
     """Episodic memory that learns which of its memories help.
 
     Setup:
@@ -161,22 +159,6 @@ class EpisodicMemory(Operations):
             present(answer, self._store.memories(space, answer.memory_ids)) for answer in answers
         ]
 
-    def _record(self, recall: Recall, ids: Sequence[str] | None = None) -> Steps[tuple[str, ...]]:
-        """Record what reached the prompt of a recall made with `record=False`.
-
-        Args:
-            recall: The recall; it belongs to an episode.
-            ids: Those of its memories that reached the prompt; all by default.
-
-        Returns:
-            The ids that stand: what the episode recorded first for this intent wins.
-
-        Raises:
-            InputError: The recall has no episode id, or did not choose one of the ids.
-        """
-        yield from ()
-        return self._store.record(as_record(recall, ids)).memory_ids
-
     # --- reinforce: move Q of what was shown toward the reward, once ----------------------------
 
     def _reinforce(
@@ -301,45 +283,16 @@ class EpisodicMemory(Operations):
         vectors = yield from self._vectors(space, [draft.intent for draft in drafts], save=True)
         return self._existing(space, self._store.remember(drafts, vectors))
 
-    def _hold(
-        self, episode_id: str, *, intent: str, trajectory: str, namespace: str | None = None
-    ) -> Steps[None]:
-        """Keep what an episode did until its reward comes; `reinforce` then writes it, raw.
-
-        Args:
-            episode_id: The episode.
-            intent: Its task text.
-            trajectory: What was done, verbatim.
-            namespace: This memory's own by default.
-
-        Raises:
-            WriteConflictError: The episode already holds another answer.
-        """
-        space = self._space(namespace)
-        answer = HeldAnswer(
-            namespace=space,
-            episode_id=check_name("episode_id", episode_id),
-            intent=check_text("intent", intent),
-            trajectory=check_text("trajectory", trajectory),
-            raw_id=new_id(),
-        )
-        vectors = yield from self._vectors(space, [intent], save=True)
-        self._store.hold(answer, vectors[0])
-
     recall = blocking(_recall)
     recall_many = blocking(_recall_many)
-    record = blocking(_record)
     reinforce = blocking(_reinforce)
     reinforce_many = blocking(_reinforce_many)
     remember = blocking(_remember)
     remember_many = blocking(_remember_many)
-    hold = blocking(_hold)
 
     arecall = awaitable(_recall)
     arecall_many = awaitable(_recall_many)
-    arecord = awaitable(_record)
     areinforce = awaitable(_reinforce)
     areinforce_many = awaitable(_reinforce_many)
     aremember = awaitable(_remember)
     aremember_many = awaitable(_remember_many)
-    ahold = awaitable(_hold)

@@ -5,10 +5,10 @@ from typing import Any
 
 from langchain_memrl.bank import Bank
 from langchain_memrl.config import LearningConfig
-from langchain_memrl.errors import EpisodeError, InputError
+from langchain_memrl.errors import InputError
 from langchain_memrl.inputs import check_metadata, check_name, check_text
 from langchain_memrl.reports import QChange, Stats, Verification
-from langchain_memrl.types import Episode, Memory
+from langchain_memrl.types import Memory
 
 
 class Operations(Bank):
@@ -58,18 +58,6 @@ class Operations(Bank):
         """
         memory = self.get(id, namespace=namespace)
         return self._store.history(memory.namespace, memory.id)
-
-    def episode(self, episode_id: str, *, namespace: str | None = None) -> Episode:
-        """One episode: what it showed, its reward, what it wrote.
-
-        Raises:
-            EpisodeError: It is unknown in this namespace.
-        """
-        space = self._space(namespace)
-        found = self._store.episode(space, check_name("episode_id", episode_id))
-        if found is None:
-            raise EpisodeError(f"episode {episode_id!r} is unknown in namespace {space!r}")
-        return found
 
     def stats(self, *, namespace: str | None = None) -> Stats:
         """Counts, Q distribution, and what was never shown or never rewarded."""
@@ -144,7 +132,7 @@ class Operations(Bank):
                 self._store.clear(space)
             return found
         if episode_id is not None:
-            written = self.episode(episode_id, namespace=namespace).memory_id
+            written = self._known_episode(space, episode_id).memory_id
             found = tuple(self._store.memories(space, [written] if written else []))
         else:
             wanted = self._unique_ids(ids or ())
@@ -175,11 +163,6 @@ class Operations(Bank):
     def learning(self) -> LearningConfig:
         """The saved learning settings."""
         return self._store.learning()
-
-    @property
-    def fence_key(self) -> bytes:
-        """The bank's own random key; prompt fences are made from it."""
-        return self._store.secret()
 
     # --- checking -------------------------------------------------------------------------------
 

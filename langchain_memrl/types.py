@@ -173,6 +173,34 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownMemory:
+    """A recalled memory as it enters a prompt, after the token budget.
+
+    Attributes:
+        id: The memory's id.
+        intent: What was asked then.
+        lesson: What was learned; empty while the memory is raw.
+        trajectory: What was done; empty or shortened where the budget left no room.
+        outcome: `"success"`, `"failure"` or `"unknown"`.
+        similarity: Cosine between the task and the memory's intent, in [-1, 1].
+        q_value: Q when it was recalled.
+    """
+
+    id: str
+    intent: str
+    lesson: str
+    trajectory: str
+    outcome: Outcome
+    similarity: float
+    q_value: float
+
+    @property
+    def experience(self) -> str:
+        """The lesson, then the trajectory."""
+        return "\n\n".join(part for part in (self.lesson, self.trajectory) if part)
+
+
+@dataclass(frozen=True, slots=True)
 class Credit:
     """One memory's Q before and after a reward."""
 
@@ -191,6 +219,7 @@ class Reinforcement:
         applied: True when this call moved something; False when it repeated an earlier one.
         credits: What moved, in the order of the recorded ids.
         skipped: Recorded ids that were forgotten before the reward came.
+        memory_id: The memory that the episode wrote, or None so far.
     """
 
     episode_id: str
@@ -198,6 +227,7 @@ class Reinforcement:
     applied: bool
     credits: tuple[Credit, ...] = ()
     skipped: tuple[str, ...] = ()
+    memory_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,8 @@ def reinforce(
         (entry.namespace, entry.episode_id, entry.reward, json.dumps(skipped), now),
     )
     _write_held(db, entry.namespace, entry.episode_id, entry.raw_id, learning, now)
-    return Reinforcement(entry.episode_id, entry.reward, True, credits, skipped)
+    written = _written_memory(db, entry.namespace, entry.episode_id)
+    return Reinforcement(entry.episode_id, entry.reward, True, credits, skipped, written)
 
 
 def _earlier_reward(db: sqlite3.Connection, entry: RewardEntry) -> Reinforcement | None:
@@ -82,7 +83,14 @@ def _earlier_reward(db: sqlite3.Connection, entry: RewardEntry) -> Reinforcement
         False,
         tuple(Credit(*credit) for credit in credits),
         tuple(json.loads(row[1])),
+        _written_memory(db, entry.namespace, entry.episode_id),
     )
+
+
+def _written_memory(db: sqlite3.Connection, namespace: str, episode_id: str) -> str | None:
+    """The memory an episode wrote, or None."""
+    known = find_episode(db, namespace, episode_id)
+    return None if known is None else known.memory_id
 
 
 def _rewarded_ids(db: sqlite3.Connection, entry: RewardEntry, now: str) -> tuple[str, ...]:

@@ -1,0 +1,232 @@
+"""How an answer is judged: answer -> `Verdict`.
+
+An evaluator is any callable, sync or async, that takes the graph's state and returns a reward in
+the bank's range, a bool, None ("no signal yet") or a `Verdict`. The state has `messages` (the whole
+conversation, the agent's answer last), `intent`, `trajectory` and `episode_id`.
+
+```python
+def tests_pass(state) -> bool:
+    return run_tests(state["messages"][-1].text).ok
+```
+
+The library never runs what a model wrote. An evaluator that does should use a sandbox.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, get_args
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from pydantic import BaseModel, Field
+
+from langchain_memrl import prompts
+from langchain_memrl.config import LearningConfig
+from langchain_memrl.errors import RewardError, VerdictError
+from langchain_memrl.types import Outcome, Verdict
+
+State = Mapping[str, Any]
+Judgement = Verdict | float | bool | None
+Evaluator = Callable[[Any], Judgement | Awaitable[Judgement]]
+Reference = str | Callable[[Any], str]
+
+NO_STREAM = "nostream"
+"""LangGraph leaves model calls with this tag out of its message stream."""
+
+
+def answer_text(state: State) -> str:
+    """The text of the agent's last message; empty where there is none."""
+    messages = state.get("messages") or []
+    return str(messages[-1].text) if messages and isinstance(messages[-1], AIMessage) else ""
+
+
+def _expected(reference: Reference, state: State) -> str:
+    return reference(state) if callable(reference) else reference
+
+
+def exact_match(reference: Reference) -> Callable[[State], Verdict]:
+    """Success if the answer equals the reference, apart from outer white space.
+
+    Args:
+        reference: The right answer, or a callable that finds it from the state.
+    """
+
+    def evaluate(state: State) -> Verdict:
+        found, expected = answer_text(state).strip(), _expected(reference, state).strip()
+        same = found == expected
+        return Verdict(same, reason="equal" if same else "not equal to the reference")
+
+    return evaluate
+
+
+def contains(reference: Reference, *, ignore_case: bool = True) -> Callable[[State], Verdict]:
+    """Success if the reference occurs in the answer.
+
+    Args:
+        reference: The text to find, or a callable that finds it from the state. Not blank.
+        ignore_case: Whether upper and lower case count as equal.
+    """
+
+    def evaluate(state: State) -> Verdict:
+        found, expected = answer_text(state), _expected(reference, state).strip()
+        if not expected:
+            raise VerdictError("contains() got a blank reference; every answer would contain it")
+        if ignore_case:
+            found, expected = found.casefold(), expected.casefold()
+        hit = expected in found
+        return Verdict(hit, reason="found" if hit else "the reference is not in the answer")
+
+    return evaluate
+
+
+class Grade(BaseModel):
+    """The judge's reply."""
+
+    reason: str = Field(description="One or two sentences: why this score.")
+    score: float = Field(ge=0, le=1, description="0 not at all, 1 completely.")
+
+
+class LLMJudge:
+    """A chat model that grades the answer from 0 to 1, by structured output.
+
+    The score is mapped onto the bank's reward range. A reply that cannot be read raises
+    `VerdictError`: a broken judge is no failure of the task. Its tokens never appear in the
+    graph's message stream.
+
+    Args:
+        model: Any chat model with structured output.
+        rubric: What a perfect answer does.
+        reference: A right answer to compare with, or a callable that finds it from the state.
+    """
+
+    def __init__(
+        self,
+        model: BaseChatModel,
+        *,
+        rubric: str = prompts.JUDGE_RUBRIC,
+        reference: Reference | None = None,
+    ) -> None:
+        self._judge = model.with_structured_output(Grade)
+        self._rubric = rubric
+        self._reference = reference
+
+    def __call__(self, state: State) -> Verdict:
+        """Judge one answer."""
+        try:
+            return self._verdict(self._judge.invoke(self._prompt(state), {"tags": [NO_STREAM]}))
+        except ValueError as error:
+            raise self._unreadable(error) from error
+
+    async def acall(self, state: State) -> Verdict:
+        """Judge one answer, awaited."""
+        try:
+            reply = await self._judge.ainvoke(self._prompt(state), {"tags": [NO_STREAM]})
+            return self._verdict(reply)
+        except ValueError as error:
+            raise self._unreadable(error) from error
+
+    def _prompt(self, state: State) -> list[BaseMessage]:
+        text = prompts.JUDGE_RECORD.format(
+            rubric=self._rubric, task=state.get("intent", ""), answer=answer_text(state)
+        )
+        if self._reference is not None:
+            reference = _expected(self._reference, state)
+            text += prompts.JUDGE_REFERENCE.format(reference=reference)
+        return [SystemMessage(prompts.JUDGE_SYSTEM), HumanMessage(text)]
+
+    @staticmethod
+    def _verdict(reply: Any) -> Verdict:
+        if not isinstance(reply, Grade):
+            raise ValueError(f"a {type(reply).__name__}")
+        return Verdict(reply.score, reason=reply.reason, scale="unit")
+
+    @staticmethod
+    def _unreadable(error: ValueError) -> VerdictError:
+        return VerdictError(
+            f"the judge's reply could not be read ({type(error).__name__}); "
+            "expected a score from 0 to 1 and a reason: use a model with structured output"
+        )
+
+
+def from_openevals(
+    evaluator: Callable[..., Any],
+    *,
+    reference: Reference | None = None,
+    scale: Literal["reward", "unit"] = "unit",
+) -> Evaluator:
+    """Use an openevals evaluator: `evaluator(inputs=, outputs=, reference_outputs=)`.
+
+    Args:
+        evaluator: Sync or async; returns `{"key", "score", "comment"}` or a list of one.
+        reference: Passed as `reference_outputs`; may be found from the state.
+        scale: `"unit"` maps scores from 0 to 1 onto the reward range; bools map either way.
+    """
+
+    def arguments(state: State) -> dict[str, Any]:
+        values = {"inputs": state.get("intent", ""), "outputs": answer_text(state)}
+        if reference is not None:
+            values["reference_outputs"] = _expected(reference, state)
+        return values
+
+    def verdict(result: Any) -> Verdict:
+        results = result if isinstance(result, list) else [result]
+        if len(results) != 1 or not isinstance(results[0], Mapping) or "score" not in results[0]:
+            raise VerdictError(
+                f"openevals returned {type(result).__name__}; expected one result with a score"
+            )
+        comment = results[0].get("comment") or ""
+        return Verdict(results[0]["score"], reason=str(comment), scale=scale)
+
+    if inspect.iscoroutinefunction(evaluator):
+
+        async def ajudge(state: State) -> Verdict:
+            return verdict(await evaluator(**arguments(state)))
+
+        return ajudge
+
+    def judge(state: State) -> Verdict:
+        return verdict(evaluator(**arguments(state)))
+
+    return judge
+
+
+def settle(judgement: Any, learning: LearningConfig) -> Verdict:
+    """An evaluator's return value with the reward in the bank's range and the outcome decided.
+
+    A bool means the configured success or failure reward; None means no signal yet.
+
+    Raises:
+        RewardError, RewardTypeError: The evaluator returned something else.
+    """
+    verdict = judgement if isinstance(judgement, Verdict) else Verdict(judgement)
+    if verdict.outcome not in (None, *get_args(Outcome)):
+        raise RewardError(f"outcome is {verdict.outcome!r}; expected one of {get_args(Outcome)}")
+    value = verdict.reward
+    if value is None:
+        reward = None
+    elif type(value).__name__ in ("bool", "bool_"):
+        reward = learning.success_reward if value else learning.failure_reward
+    elif verdict.scale == "unit":
+        low, high = learning.reward_range
+        reward = low + (high - low) * LearningConfig(reward_range=(0.0, 1.0)).reward(value)
+    else:
+        reward = learning.reward(value)
+    return Verdict(reward, verdict.outcome or learning.outcome(reward), verdict.reason)
+
+
+def human_verdict(reply: Any) -> Verdict:
+    """What a person answered to the interrupt: a number, a bool, None, or a dict with `reward`.
+
+    Raises:
+        RewardError: A dict without `reward` or with other keys than reward, outcome, reason.
+    """
+    if not isinstance(reply, Mapping):
+        return Verdict(reply)
+    unknown = set(reply) - {"reward", "outcome", "reason"}
+    if unknown or "reward" not in reply:
+        raise RewardError(
+            f"the reply has keys {sorted(map(str, reply))}; expected reward, and optionally "
+            "outcome and reason"
+        )
+    outcome: Outcome | None = reply.get("outcome")
+    return Verdict(reply["reward"], outcome, str(reply.get("reason") or ""))

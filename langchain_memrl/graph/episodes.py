@@ -1,0 +1,56 @@
+"""What a step makes of the state: the episode's id, its records, its events."""
+
+import hashlib
+from typing import Any
+
+from langgraph.config import get_stream_writer
+from langgraph.runtime import get_runtime
+
+from langchain_memrl.graph.state import MemRLState
+from langchain_memrl.summarizers import Attempt
+
+
+def attempt_of(state: MemRLState) -> Attempt:
+    """What the summariser reads."""
+    return Attempt(
+        intent=state["intent"],
+        trajectory=state["trajectory"],
+        answer=state["answer"],
+        outcome=state["outcome"],
+        reward=state["reward"],
+    )
+
+
+def held_of(state: MemRLState) -> dict[str, str]:
+    """The arguments of `hold`."""
+    return {"intent": state["intent"], "trajectory": state["trajectory"]}
+
+
+def memory_of(state: MemRLState) -> dict[str, Any]:
+    """The arguments of `remember`. A lesson that is the whole trajectory is kept once."""
+    lesson, trajectory = state["lesson"], state["trajectory"]
+    return {
+        "intent": state["intent"],
+        "lesson": lesson,
+        "trajectory": "" if lesson == trajectory else trajectory,
+        "outcome": state["outcome"],
+        "episode_id": state["episode_id"],
+        "namespace": state["namespace"],
+    }
+
+
+def derive_episode_id(task: str) -> str:
+    """The same id when this step runs again, another one on the next turn.
+
+    As a node of a parent, the parent's task is what survives a retry; standalone, the step's own.
+    """
+    info = get_runtime().execution_info
+    parents = (info.checkpoint_ns if info else "").split("|")[:-1]
+    step = "|".join(parents) or (info.task_id if info else "")
+    parts = (info.thread_id if info else None, step, task)
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
+
+
+def emit(event: str, episode_id: str | None, **values: Any) -> None:
+    """Tell the stream what happened; only ids, numbers and reasons, never memory text."""
+    get_stream_writer()({"type": f"memrl.{event}", "episode_id": episode_id, **values})

@@ -1,0 +1,281 @@
+"""The steps of the loop. Each may run more than once; every effect happens once.
+
+`retrieve` fixes the episode id; `update_q` and `write` go through the ledger of the bank. Nothing
+has an effect before `interrupt`.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langgraph.errors import GraphBubbleUp
+from langgraph.types import interrupt
+
+from langchain_memrl.errors import RewardConflictError, RewardError, WriteConflictError
+from langchain_memrl.evaluators import human_verdict, settle
+from langchain_memrl.graph.agent import Agent
+from langchain_memrl.graph.episodes import attempt_of, derive_episode_id, emit, held_of, memory_of
+from langchain_memrl.graph.state import MemRLState
+from langchain_memrl.learner import Learner, trajectory_text
+from langchain_memrl.rendering import fit
+from langchain_memrl.retriever import MemRLRetriever
+from langchain_memrl.types import Episode, Memory, Recall, Reinforcement, ShownMemory, Verdict
+
+logger = logging.getLogger("langchain_memrl")
+
+Update = dict[str, Any]
+
+
+class Nodes:
+    """The six steps over one retriever, one agent and one learner."""
+
+    def __init__(
+        self, agent: Agent, retriever: MemRLRetriever, learner: Learner, *, learn: bool
+    ) -> None:
+        self._agent = agent
+        self._retriever = retriever
+        self._learner = learner
+        self._memory = retriever.memory
+        self._learn = learn
+
+    def runnables(self) -> dict[str, Runnable[MemRLState, Update]]:
+        """The steps by name, each sync and async."""
+        if self._learner.evaluator == "human":
+            evaluate = RunnableLambda(self.ask_human, name="evaluate")
+        else:
+            evaluate = RunnableLambda(self.evaluate, self.aevaluate, name="evaluate")
+        return {
+            "retrieve": RunnableLambda(self.retrieve, self.aretrieve, name="retrieve"),
+            "generate": RunnableLambda(self.generate, self.agenerate, name="generate"),
+            "evaluate": evaluate,
+            "update_q": RunnableLambda(self.update_q, self.aupdate_q, name="update_q"),
+            "summarize": RunnableLambda(self.summarize, self.asummarize, name="summarize"),
+            "write": RunnableLambda(self.write, self.awrite, name="write"),
+        }
+
+    # --- retrieve: recall, render, record exactly what reaches the prompt -----------------------
+
+    def retrieve(self, state: MemRLState, config: RunnableConfig) -> Update:
+        """Recall memories for the task and start its episode."""
+        task, arguments = self._request(state, config)
+        recall = self._memory.recall(task, record=False, **arguments)
+        update, shown = self._exposed(recall)
+        if self._learn:
+            self._memory.record(recall, shown)
+        return update
+
+    async def aretrieve(self, state: MemRLState, config: RunnableConfig) -> Update:
+        """The same, awaited."""
+        task, arguments = self._request(state, config)
+        recall = await self._memory.arecall(task, record=False, **arguments)
+        update, shown = self._exposed(recall)
+        if self._learn:
+            await self._memory.arecord(recall, shown)
+        return update
+
+    def _request(self, state: MemRLState, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
+        task = self._learner.task(state)
+        arguments = self._retriever.recall_arguments(config)
+        arguments["episode_id"] = arguments["episode_id"] or derive_episode_id(task)
+        return task, arguments
+
+    def _exposed(self, recall: Recall) -> tuple[Update, list[str]]:
+        """What fits into the prompt, and a state without anything of an earlier turn."""
+        memories, cuts = fit(recall, self._learner.max_memory_tokens)
+        shown = [memory.id for memory in memories]
+        emit(
+            "retrieved",
+            recall.episode_id,
+            ids=shown,
+            similarity_max=recall.similarity_max,
+            explored=recall.explored,
+            cut=[cut._asdict() for cut in cuts],
+        )
+        update = {
+            "episode_id": recall.episode_id,
+            "namespace": recall.namespace,
+            "intent": recall.intent,
+            "memories": [asdict(memory) for memory in memories],
+            "reward": None,
+            "outcome": "unknown",
+            "trajectory": "",
+            "answer": "",
+            "lesson": None,
+            "memory_id": None,
+        }
+        return update, shown
+
+    # --- generate: the agent acts, with the memories in its prompt ------------------------------
+
+    def generate(self, state: MemRLState, config: RunnableConfig) -> Update:
+        """Let the agent act."""
+        return self._acted(state, self._agent.invoke(self._prompt(state), config))
+
+    async def agenerate(self, state: MemRLState, config: RunnableConfig) -> Update:
+        """The same, awaited."""
+        return self._acted(state, await self._agent.ainvoke(self._prompt(state), config))
+
+    def _prompt(self, state: MemRLState) -> list[BaseMessage]:
+        memories = [ShownMemory(**values) for values in state["memories"]]
+        return self._learner.prompt(state["messages"], memories)
+
+    def _acted(self, state: MemRLState, added: Sequence[BaseMessage]) -> Update:
+        answers = [message for message in added if isinstance(message, AIMessage)]
+        emit("generated", state["episode_id"], messages=len(added))
+        return {
+            "messages": list(added),
+            "trajectory": trajectory_text(added),
+            "answer": str(answers[-1].text) if answers else "",
+        }
+
+    # --- evaluate: no effect, so it may run again -----------------------------------------------
+
+    def evaluate(self, state: MemRLState) -> Update:
+        """Judge the answer."""
+        return self._judged(state, self._learner.judge(state))
+
+    async def aevaluate(self, state: MemRLState) -> Update:
+        """The same, awaited."""
+        return self._judged(state, await self._learner.ajudge(state))
+
+    def ask_human(self, state: MemRLState) -> Update:
+        """Wait for a person's reward; an unusable reply is asked for again, with the reason."""
+        question = {
+            "type": "memrl.reward_request",
+            "episode_id": state["episode_id"],
+            "intent": state["intent"],
+            "answer": state["answer"],
+        }
+        while True:
+            reply = interrupt(question)
+            try:
+                verdict = settle(human_verdict(reply), self._learner.learning())
+            except RewardError as error:
+                question = {**question, "error": str(error)}
+            else:
+                return self._judged(state, verdict)
+
+    def _judged(self, state: MemRLState, verdict: Verdict) -> Update:
+        emit(
+            "evaluated",
+            state["episode_id"],
+            reward=verdict.reward,
+            outcome=verdict.outcome,
+            reason=verdict.reason,
+        )
+        return {"reward": verdict.reward, "outcome": verdict.outcome}
+
+    # --- update_q: reward what was shown, once; without a reward hold the answer ----------------
+
+    def update_q(self, state: MemRLState) -> Update:
+        """Move Q of what was shown, or keep the episode open."""
+        episode_id, scope = state["episode_id"], {"namespace": state["namespace"]}
+        try:
+            if state["reward"] is None:
+                self._memory.hold(episode_id, **held_of(state), **scope)
+                return self._open(state)
+            return self._credited(
+                self._memory.reinforce(episode_id, reward=state["reward"], **scope)
+            )
+        except (RewardConflictError, WriteConflictError):
+            return self._stands(self._memory.episode(episode_id, **scope))
+
+    async def aupdate_q(self, state: MemRLState) -> Update:
+        """The same, awaited."""
+        episode_id, scope = state["episode_id"], {"namespace": state["namespace"]}
+        try:
+            if state["reward"] is None:
+                await self._memory.ahold(episode_id, **held_of(state), **scope)
+                return self._open(state)
+            return self._credited(
+                await self._memory.areinforce(episode_id, reward=state["reward"], **scope)
+            )
+        except (RewardConflictError, WriteConflictError):
+            return self._stands(await self._memory.aepisode(episode_id, **scope))
+
+    def _open(self, state: MemRLState) -> Update:
+        emit("held", state["episode_id"])
+        return {"reward": None}
+
+    def _credited(self, result: Reinforcement) -> Update:
+        emit(
+            "q_updated",
+            result.episode_id,
+            reward=result.reward,
+            applied=result.applied,
+            credits=[asdict(credit) for credit in result.credits],
+            skipped=list(result.skipped),
+        )
+        return {"memory_id": result.memory_id}
+
+    def _stands(self, episode: Episode) -> Update:
+        """An earlier run of this episode was rewarded differently: that reward stands."""
+        emit("already_learned", episode.episode_id, reward=episode.reward)
+        return {"reward": episode.reward, "memory_id": episode.memory_id}
+
+    # --- summarize: a lesson, or None; a failing summariser loses nothing -----------------------
+
+    def summarize(self, state: MemRLState) -> Update:
+        """Have the lesson written, unless the episode has its memory already."""
+        if state["memory_id"]:
+            return {}
+        try:
+            return self._summarized(state, self._learner.lesson(attempt_of(state)))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:  # whatever it was, the episode is kept, raw and marked
+            return self._summarized(state, None, error)
+
+    async def asummarize(self, state: MemRLState) -> Update:
+        """The same, awaited."""
+        if state["memory_id"]:
+            return {}
+        try:
+            return self._summarized(state, await self._learner.alesson(attempt_of(state)))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:  # whatever it was, the episode is kept, raw and marked
+            return self._summarized(state, None, error)
+
+    def _summarized(
+        self, state: MemRLState, lesson: str | None, error: Exception | None = None
+    ) -> Update:
+        if error is not None:
+            logger.warning(
+                "the summariser failed (%s); episode %s is stored raw, summarize_pending() can "
+                "try again",
+                type(error).__name__,
+                state["episode_id"],
+            )
+        reason = None if error is None else f"{type(error).__name__}: {error}"
+        emit("summarized", state["episode_id"], raw=lesson is None, error=reason)
+        return {"lesson": lesson}
+
+    # --- write: one memory per episode, success and failure alike -------------------------------
+
+    def write(self, state: MemRLState) -> Update:
+        """Write the episode's memory."""
+        if state["memory_id"]:
+            return {}
+        try:
+            return self._written(self._memory.remember(**memory_of(state)))
+        except WriteConflictError:
+            scope = {"namespace": state["namespace"]}
+            return self._stands(self._memory.episode(state["episode_id"], **scope))
+
+    async def awrite(self, state: MemRLState) -> Update:
+        """The same, awaited."""
+        if state["memory_id"]:
+            return {}
+        try:
+            return self._written(await self._memory.aremember(**memory_of(state)))
+        except WriteConflictError:
+            scope = {"namespace": state["namespace"]}
+            return self._stands(await self._memory.aepisode(state["episode_id"], **scope))
+
+    def _written(self, memory: Memory) -> Update:
+        emit("written", memory.episode_id, memory_id=memory.id, outcome=memory.outcome)
+        return {"memory_id": memory.id}

@@ -1,0 +1,108 @@
+"""What an episode taught, in a few sentences: attempt -> lesson.
+
+A summarizer is any callable, sync or async, that takes an `Attempt` and returns the lesson, or
+None to keep the trajectory raw.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+
+from langchain_memrl import prompts
+from langchain_memrl.errors import SummaryError
+from langchain_memrl.evaluators import NO_STREAM
+from langchain_memrl.inputs import check_text
+from langchain_memrl.types import Outcome
+
+LESSON_LIMIT = 8_000
+"""Bytes; a longer "lesson" is not a summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One finished episode.
+
+    Attributes:
+        intent: The task text.
+        trajectory: What the agent did, verbatim.
+        answer: The text of its last message.
+        outcome: `"success"`, `"failure"` or `"unknown"`.
+        reward: The reward it got.
+    """
+
+    intent: str
+    trajectory: str
+    answer: str
+    outcome: Outcome
+    reward: float | None
+
+
+Summarizer = Callable[[Attempt], str | Awaitable[str | None] | None]
+
+
+def verbatim(attempt: Attempt) -> str | None:
+    """The agent's last answer, unchanged. Costs no model call."""
+    return attempt.answer or None
+
+
+class LLMSummarizer:
+    """A chat model writes a lesson on success and a reflection on failure.
+
+    One model call per episode, whose tokens never appear in the graph's message stream.
+
+    Args:
+        model: Any chat model.
+    """
+
+    def __init__(self, model: BaseChatModel) -> None:
+        self._model = model
+
+    def __call__(self, attempt: Attempt) -> str:
+        """The lesson of one attempt."""
+        return self._lesson(self._model.invoke(self._prompt(attempt), {"tags": [NO_STREAM]}))
+
+    async def acall(self, attempt: Attempt) -> str:
+        """The same, awaited."""
+        reply = await self._model.ainvoke(self._prompt(attempt), {"tags": [NO_STREAM]})
+        return self._lesson(reply)
+
+    @staticmethod
+    def _prompt(attempt: Attempt) -> list[BaseMessage]:
+        request = {
+            "success": prompts.LESSON_SUCCESS,
+            "failure": prompts.LESSON_FAILURE,
+            "unknown": prompts.LESSON_UNKNOWN,
+        }[attempt.outcome]
+        record = prompts.LESSON_RECORD.format(
+            intent=attempt.intent, trajectory=attempt.trajectory, reward=attempt.reward
+        )
+        return [
+            SystemMessage(f"{prompts.LESSON_SYSTEM}\n\n{request}"),
+            HumanMessage(record),
+        ]
+
+    @staticmethod
+    def _lesson(reply: AIMessage) -> str:
+        reason = reply.response_metadata.get("finish_reason") or reply.response_metadata.get(
+            "stop_reason"
+        )
+        if reason in ("length", "max_tokens"):
+            raise SummaryError("the summary was cut off at the model's token limit")
+        return str(reply.text).strip()
+
+
+def check_lesson(lesson: Any) -> str | None:
+    """A summariser's reply as a lesson that can be stored; None stays None.
+
+    Raises:
+        SummaryError: Not a text, blank, with characters no store keeps, or over 8,000 bytes.
+    """
+    if lesson is None:
+        return None
+    try:
+        return check_text("the summary", lesson, limit=LESSON_LIMIT)
+    except ValueError as error:
+        raise SummaryError(str(error)) from error
