@@ -1,5 +1,6 @@
 """How similarity and Q are mixed into one score (arXiv 2601.03192, Phase B)."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +48,8 @@ def standardize(values: Floats, floor: float) -> Floats:
     """Z-score of a pool: `clip((x - mean) / max(std, floor), -3, 3)`, population std.
 
     The floor keeps a nearly constant pool near zero: nine memories at Q = 0 and one at 0.001
-    would otherwise give that one the full +3.
+    would otherwise give that one the full +3. The sums are exact, so that the order in which a
+    store returns the pool cannot decide a tie by a last bit.
 
     Args:
         values: Shape (n,).
@@ -58,8 +60,9 @@ def standardize(values: Floats, floor: float) -> Floats:
     """
     if values.size == 0:
         return values
-    centred = values - values.mean()
-    scaled = centred / max(float(values.std()), floor)
+    centred = values - math.fsum(values) / values.size
+    std = math.sqrt(math.fsum(centred**2) / values.size)
+    scaled = centred / max(std, floor)
     return np.asarray(np.clip(scaled, -Z_LIMIT, Z_LIMIT))
 
 
