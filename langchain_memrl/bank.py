@@ -210,5 +210,6 @@ class Bank:
         found = self._store.memories(space, ids)
         missing = [id for id in ids if id not in found]
         if missing:
-            raise MemoryNotFoundError(f"no memory {missing} in namespace {space!r}")
+            names = ", ".join(map(repr, missing))
+            raise MemoryNotFoundError(f"there is no memory {names} in namespace {space!r}")
         return [found[id] for id in ids]

@@ -1,0 +1,40 @@
+"""Which commands there are."""
+
+from typing import Annotated
+
+import typer
+
+from langchain_memrl import __version__
+from langchain_memrl.cli.bank import list_memories, search, show, stats
+from langchain_memrl.cli.demo import demo
+
+app = typer.Typer(
+    help="Episodic memory that learns which of its memories help.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Episodic memory that learns which of its memories help."""
+
+
+app.command()(demo)
+app.command()(stats)
+app.command("list")(list_memories)
+app.command()(show)
+app.command()(search)
