@@ -5,7 +5,7 @@ None to keep the trajectory raw.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -33,9 +33,9 @@ class Attempt:
         reward: The reward it got.
     """
 
-    intent: str
-    trajectory: str
-    answer: str
+    intent: str = field(repr=False)
+    trajectory: str = field(repr=False)
+    answer: str = field(repr=False)
     outcome: Outcome
     reward: float | None
 

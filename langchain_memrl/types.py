@@ -149,12 +149,12 @@ class Recall:
     episode_id: str | None
     recall_id: str
     namespace: str
-    intent: str
+    intent: str = field(repr=False)
     memories: tuple[ScoredMemory, ...]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[Candidate, ...] = field(repr=False)
     similarity_max: float | None
     explored: bool
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any] = field(repr=False)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -187,9 +187,9 @@ class ShownMemory:
     """
 
     id: str
-    intent: str
-    lesson: str
-    trajectory: str
+    intent: str = field(repr=False)
+    lesson: str = field(repr=False)
+    trajectory: str = field(repr=False)
     outcome: Outcome
     similarity: float
     q_value: float
@@ -246,7 +246,7 @@ class Episode:
 
     episode_id: str
     namespace: str
-    intents: tuple[str, ...]
+    intents: tuple[str, ...] = field(repr=False)
     memory_ids: tuple[str, ...]
     reward: float | None
     memory_id: str | None

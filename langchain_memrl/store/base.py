@@ -1,7 +1,7 @@
 """The contract every store keeps, and the records that cross it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -71,7 +71,7 @@ class RecallRecord:
     namespace: str
     episode_id: str
     recall_id: str
-    intent: str
+    intent: str = field(repr=False)
     memory_ids: tuple[str, ...]
     candidates: tuple[Candidate, ...]
     settings: Mapping[str, Any]
@@ -101,14 +101,14 @@ class NewMemory:
 
     id: str
     namespace: str
-    intent: str
-    lesson: str
-    trajectory: str
+    intent: str = field(repr=False)
+    lesson: str = field(repr=False)
+    trajectory: str = field(repr=False)
     outcome: Outcome
     episode_id: str
     parents: tuple[str, ...] | None
     source: str
-    metadata: Mapping[str, Any]
+    metadata: Mapping[str, Any] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,8 @@ class HeldAnswer:
 
     namespace: str
     episode_id: str
-    intent: str
-    trajectory: str
+    intent: str = field(repr=False)
+    trajectory: str = field(repr=False)
     raw_id: str
 
 
