@@ -1,4 +1,87 @@
+import os
+import select
+import signal
+
+import pytest
+from fakes import AwaitedMemory, FakeEmbeddings
 from hypothesis import settings
+
+from langchain_memrl import EpisodicMemory
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=100)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture
+def embeddings():
+    """A fake model that counts its calls and goes wrong when told; see `fakes.py`."""
+    return FakeEmbeddings()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A place for a bank on disk; nothing is there yet."""
+    return tmp_path / "bank"
+
+
+@pytest.fixture
+def open_bank(folder, embeddings):
+    """Opens the bank in `folder` (again); everything is closed after the test."""
+    opened = []
+
+    def open_(location=folder, **options):
+        options.setdefault("embeddings", embeddings)
+        opened.append(EpisodicMemory.open(location, **options))
+        return opened[-1]
+
+    yield open_
+    for memory in opened:
+        memory.close()
+
+
+@pytest.fixture
+def bank(open_bank):
+    """A bank in memory."""
+    return open_bank(":memory:")
+
+
+@pytest.fixture(params=["blocking", "awaited"])
+def form(request):
+    """Gives a bank's verbs in their blocking or their awaited form."""
+    return {"blocking": lambda memory: memory, "awaited": AwaitedMemory}[request.param]
+
+
+@pytest.fixture
+def memory(form, bank):
+    """A bank in memory, once with blocking and once with awaited verbs."""
+    return form(bank)
+
+
+@pytest.fixture
+def in_child():
+    """Runs a function in a forked child and returns what it returned or raised, as text."""
+
+    def run(function, seconds=20):
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                answer = f"returned {function()!r}"
+            except BaseException as error:
+                answer = f"raised {type(error).__name__}: {error}"
+            os.write(write, answer.encode()[:4000])
+            os._exit(0)
+        os.close(write)
+        return _answer_of(child, read, seconds)
+
+    return run
+
+
+def _answer_of(child, pipe, seconds):
+    ready, _, _ = select.select([pipe], [], [], seconds)
+    answer = os.read(pipe, 4000).decode() if ready else "hung"
+    if not ready:
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(pipe)
+    return answer

@@ -119,26 +119,34 @@ def schema_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def migrate(connection: sqlite3.Connection, place: str) -> None:
-    """Bring a database to the current schema.
+def check_format(connection: sqlite3.Connection, place: str) -> int:
+    """The version recorded in a file; nothing is written.
 
     Raises:
-        StoreVersionError: The file was written by a newer version; it is left untouched.
+        StoreVersionError: The file was written by a newer version.
         StoreCorruptError: The file is a SQLite database of something else.
     """
-    version = schema_version(connection)
-    if version > len(MIGRATIONS):
-        raise StoreVersionError(
-            f"{place} has format {version}, this version reads up to {len(MIGRATIONS)}; "
-            "upgrade langchain-memrl (the file was not touched)"
-        )
+    connection.execute("BEGIN")  # one state, although another process may be making the bank
     application = int(connection.execute("PRAGMA application_id").fetchone()[0])
     tables = int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+    version = schema_version(connection)
+    connection.execute("COMMIT")
     if application != APPLICATION_ID and (version or tables):
         raise StoreCorruptError(
             f"{place} is a SQLite database, but not a memory bank; it was not touched: "
             "choose another folder"
         )
+    if version > len(MIGRATIONS):
+        raise StoreVersionError(
+            f"{place} has format {version}, this version reads up to {len(MIGRATIONS)}; "
+            "upgrade langchain-memrl (the file was not touched)"
+        )
+    return version
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring a checked database to the current schema, step by step."""
+    version = schema_version(connection)
     while version < len(MIGRATIONS):
         connection.execute("BEGIN EXCLUSIVE")
         try:

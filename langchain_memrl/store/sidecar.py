@@ -14,7 +14,7 @@ from langchain_memrl.errors import (
     StoreError,
     StoreNotFoundError,
 )
-from langchain_memrl.store.migrations import migrate, schema_version
+from langchain_memrl.store.migrations import check_format, migrate
 
 BUSY_SECONDS = 30.0
 FILE_NAME = "memrl.sqlite3"
@@ -48,14 +48,19 @@ class Sidecar:
                     f"there is no memory bank at {self.path.parent}; "
                     "open it with create=True to make one"
                 )
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._make_file(self.path)
         with self._translate():
             self._connection = self._connect()
-            if not read_only:
-                migrate(self._connection, self.place)
-            elif schema_version(self._connection) == 0:
-                raise StoreNotFoundError(f"{self.place} holds no memory bank yet")
+
+    def _make_file(self, path: Path) -> None:
+        """A private folder with a private, empty file."""
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise StoreError(
+                f"{path.parent} cannot hold a memory bank ({error}); choose another folder"
+            ) from error
 
     def _connect(self) -> sqlite3.Connection:
         target = MEMORY if self.path is None else self.path.absolute().as_uri()
@@ -68,11 +73,23 @@ class Sidecar:
             check_same_thread=False,
             uri=self.path is not None,
         )
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Refuse what is not ours before anything is written, then bring it up to date."""
+        version = check_format(connection, self.place)
         connection.execute("PRAGMA foreign_keys = ON")
         if not self.read_only:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-        return connection
+            migrate(connection)
+        elif version == 0:
+            raise StoreNotFoundError(f"{self.place} holds no memory bank yet")
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
