@@ -9,6 +9,9 @@ SAMPLE_SIZE = 256
 STD_MINIMUM = 0.02
 STD_FALLBACK = 0.1
 PROBE_QUANTILE = 0.99
+NEIGHBOUR_QUANTILE = 0.05
+PROBE_WEIGHT = 8
+"""How many intents count as much as the probes."""
 
 
 class Calibration(NamedTuple):
@@ -42,9 +45,11 @@ def calibrate(
 ) -> Calibration:
     """Measure a bank's similarities.
 
-    The threshold is the 99 % quantile of the cosines between fixed texts that have nothing to do
-    with the bank (`core/probes.py`) and the bank's intents: what is no closer than an unrelated
-    text is not let in. It needs no minimum size, so a bank of one intent already has one.
+    The threshold lies between two numbers: the 99 % quantile of the cosines between fixed texts
+    that have nothing to do with the bank (`core/probes.py`) and its intents, and the 5 % quantile
+    of the cosine between each intent and its nearest neighbour. The first is all that is known of
+    a bank with one intent, the second is what a bank's own tasks look like:
+    `threshold = (8 * probe_quantile + intents * neighbour_quantile) / (8 + intents)`.
 
     Args:
         intents: Number of intents in the namespace.
@@ -58,7 +63,11 @@ def calibrate(
     threshold = float(np.quantile(rows @ probes.astype(np.float64).T, PROBE_QUANTILE))
     mean, std = 0.0, STD_FALLBACK
     if len(rows) > 1:
-        pairs = (rows @ rows.T)[np.triu_indices(len(rows), k=1)]
+        cosines = rows @ rows.T
+        pairs = cosines[np.triu_indices(len(rows), k=1)]
         mean, measured = float(pairs.mean()), float(pairs.std())
         std = measured if measured >= STD_MINIMUM else STD_FALLBACK
+        np.fill_diagonal(cosines, -1.0)
+        neighbour = float(np.quantile(cosines.max(axis=1), NEIGHBOUR_QUANTILE))
+        threshold = (PROBE_WEIGHT * threshold + intents * neighbour) / (PROBE_WEIGHT + intents)
     return Calibration(intents, mean, std, float(np.clip(threshold, -1.0, 1.0)))

@@ -45,7 +45,7 @@ def test_a_spread_just_above_two_hundredths_is_kept():
     assert calibrate(3, plane(0, 15, 24), FAR).std == pytest.approx(0.0311, abs=1e-4)
 
 
-def test_the_threshold_is_the_99_percent_quantile_of_the_cosines_with_the_probes():
+def test_with_one_intent_the_threshold_is_the_99_percent_quantile_of_its_cosines_with_the_probes():
     # 101 probes at cosine 0, .01, ..., 1 from the intent: the 99 % quantile is the 100th of them.
     probes = plane(*np.degrees(np.arccos(np.arange(101) / 100)))
     assert calibrate(1, plane(0), probes).threshold == pytest.approx(0.99, abs=1e-6)
@@ -54,6 +54,16 @@ def test_the_threshold_is_the_99_percent_quantile_of_the_cosines_with_the_probes
 def test_the_quantile_lies_between_neighbours_where_it_falls_between_them():
     # Three probes at 0, .5, 1: position .99 * 2 = 1.98, so .5 + .98 * .5 = .99
     assert calibrate(1, plane(0), plane(90, 60, 0)).threshold == pytest.approx(0.99, abs=1e-6)
+
+
+def test_with_more_intents_the_threshold_moves_to_the_nearest_neighbour_quantile():
+    # Probes all at cosine 0 (probe quantile 0). Four intents at 0, 60, 180, 240 degrees do not
+    # matter to it; nearest neighbours are 60 degrees apart, cosine .5 for each, so the 5 %
+    # quantile is .5: (8 * 0 + 4 * .5) / (8 + 4) = 1/6, and (8 * 0 + 92 * .5) / 100 = .46.
+    intents = np.concatenate([plane(0, 60, 180, 240), np.zeros((4, 1), np.float32)], axis=1)
+    probes = np.array([[0, 0, 1]], dtype=np.float32)
+    assert calibrate(4, intents, probes).threshold == pytest.approx(1 / 6, abs=1e-6)
+    assert calibrate(92, intents, probes).threshold == pytest.approx(0.46, abs=1e-6)
 
 
 def test_the_threshold_is_a_cosine():
