@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
@@ -44,7 +44,7 @@ class Bank:
         self.namespace = check_name("namespace", namespace)
         """Where calls look that name no namespace."""
         self.embedder = Embedder(embeddings)
-        self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memrl")
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memrl")
         self.fence_key = store.secret()
         """The bank's own random key; prompt fences are made from it."""
         self._store = store
@@ -99,6 +99,16 @@ class Bank:
             )
         return cls(store, embeddings, namespace=name, seed=seed)
 
+    @property
+    def thread(self) -> Executor:
+        """The bank's own thread; awaitable calls run in it.
+
+        Raises:
+            StoreError: The bank is closed, or was opened before a fork.
+        """
+        self._store.check_open()
+        return self._thread
+
     def in_namespace(self, namespace: str) -> Self:
         """The same bank, bound to one namespace: another one is an error on every call."""
         view = copy.copy(self)
@@ -109,7 +119,7 @@ class Bank:
     def close(self) -> None:
         """Finish what was handed over and close the bank. Idempotent; a view closes nothing."""
         if not self._is_view:
-            self.thread.shutdown(wait=True)
+            self._thread.shutdown(wait=True)
             self._store.close()
 
     def __enter__(self) -> Self:

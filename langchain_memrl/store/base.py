@@ -220,5 +220,8 @@ class MemoryStore(Protocol):
     def rebuild_index(self) -> None:
         """Make the vector index anew from the stored vectors."""
 
+    def check_open(self) -> None:
+        """Raise `StoreError` where it is closed, or was opened before a fork."""
+
     def close(self) -> None:
         """Release everything. Idempotent."""

@@ -6,7 +6,7 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +35,6 @@ logger = logging.getLogger("langchain_memrl")
 PAGE = 200
 
 
-def utc_now() -> datetime:
-    """The current time, aware."""
-    return datetime.now(UTC)
-
-
 class LocalStore:
     """`MemoryStore` in one folder, or in memory for `":memory:"`.
 
@@ -54,7 +49,7 @@ class LocalStore:
         create: bool = True,
         read_only: bool = False,
         seed: int | None = None,
-        now: Callable[[], datetime] = utc_now,
+        now: Callable[[], datetime] = rows.utc_now,
     ) -> None:
         """Open a bank, or make one.
 
@@ -85,11 +80,6 @@ class LocalStore:
             if get_meta(db, "learning") is None:
                 set_meta(db, "secret", secret)
                 set_meta(db, "learning", json.dumps(asdict(learning)))
-
-    @property
-    def place(self) -> str:
-        """The database file, or `":memory:"`."""
-        return self._sidecar.place
 
     # --- settings -------------------------------------------------------------------------------
 
@@ -291,6 +281,10 @@ class LocalStore:
         with self._sidecar.write() as db:
             self._vectors.rebuild(db)
             self._vectors.save(db)
+
+    def check_open(self) -> None:
+        """See `MemoryStore.check_open`."""
+        self._sidecar.check_open()
 
     def close(self) -> None:
         """Save the vector index and close the database. Idempotent."""

@@ -29,6 +29,11 @@ MEMORY_SQL = """
 """
 
 
+def utc_now() -> datetime:
+    """The current time, aware."""
+    return datetime.now(UTC)
+
+
 def stamp(now: datetime) -> str:
     """A time as stored: UTC, microseconds, so that text order is time order."""
     return now.astimezone(UTC).isoformat(timespec="microseconds")

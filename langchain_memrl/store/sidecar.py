@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,24 +86,39 @@ class Sidecar:
         version = check_format(connection, self.place)
         connection.execute("PRAGMA foreign_keys = ON")
         if not self.read_only:
-            connection.execute("PRAGMA journal_mode = WAL")
+            self._write_ahead(connection)
             connection.execute("PRAGMA synchronous = FULL")
             migrate(connection)
         elif version == 0:
             raise StoreNotFoundError(f"{self.place} holds no memory bank yet")
 
+    def _write_ahead(self, connection: sqlite3.Connection) -> None:
+        """Switch to WAL. Where two processes do so at once, SQLite refuses one without waiting."""
+        give_up = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode not in BUSY or time.monotonic() > give_up:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """The connection, for reading, with errors translated."""
+        self.check_open()
         with self._lock, self._translate():
             yield self._open_connection()
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """One transaction: committed when the block ends, rolled back when it raises."""
+        self.check_open()
+        if self.read_only:
+            raise StoreError(f"{self.place} was opened read-only; open it without read_only")
         with self._lock, self._translate():
-            if self.read_only:
-                raise StoreError(f"{self.place} was opened read-only; open it without read_only")
             connection = self._open_connection()
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -113,14 +129,22 @@ class Sidecar:
                     connection.execute("ROLLBACK")
                 raise
 
-    def _open_connection(self) -> sqlite3.Connection:
-        if self._connection is None:
-            raise StoreError(f"the memory bank {self.place} is closed; open it again")
+    def check_open(self) -> None:
+        """Raise where it cannot be used; asked before the lock, which a fork may have taken along.
+
+        Raises:
+            StoreError: It is closed, or was opened before this process was forked.
+        """
         if os.getpid() != self._process:
             raise StoreError(
                 f"the memory bank {self.place} was opened before this process was forked; "
                 "open it again in the child"
             )
+        self._open_connection()
+
+    def _open_connection(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise StoreError(f"the memory bank {self.place} is closed; open it again")
         return self._connection
 
     def is_writable(self) -> bool:
@@ -129,8 +153,10 @@ class Sidecar:
 
     def close(self) -> None:
         """Close the connection. Idempotent; a forked child leaves its parent's files alone."""
+        if os.getpid() != self._process:
+            return
         with self._lock:
-            if self._connection is not None and os.getpid() == self._process:
+            if self._connection is not None:
                 self._connection.close()
             self._connection = None
 
@@ -139,8 +165,6 @@ class Sidecar:
         """Turn SQLite's errors into ours, with the file and what to do."""
         try:
             yield
-        except sqlite3.IntegrityError:
-            raise
         except sqlite3.DatabaseError as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in BUSY:

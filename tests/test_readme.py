@@ -1,0 +1,39 @@
+"""The README's code runs as it stands, with stand-ins for the user's own models."""
+
+import re
+from pathlib import Path
+
+import pytest
+from langchain_core.prompts import ChatPromptTemplate
+
+from langchain_memrl.offline import HashingEmbeddings, ScriptedChatModel
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+RUN = Path(__file__).parent.parent / ".ci" / "run"
+
+
+def test_the_python_examples_run_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = {
+        "my_embeddings": HashingEmbeddings(),
+        "model": ScriptedChatModel(responses=["wait for the green light"], cycle=True),
+        "prompt": ChatPromptTemplate.from_template("{notes} {question}"),
+    }
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)  # noqa: S102
+
+    assert len(blocks) == 2
+    memory = names["memory"]
+    assert memory.list()[-1].q_value == pytest.approx(0.3 + 0.7 * 0.3)  # two rewards of 1
+    assert memory.episode("job-42").reward == 1.0
+    memory.close()
+
+
+def test_the_test_command_is_what_the_continuous_integration_runs() -> None:
+    commands = re.findall(r"```bash\n(python3 -m venv .*?)\n```", README)
+    assert len(commands) == 2
+    assert commands[1] in RUN.read_text(encoding="utf-8")
