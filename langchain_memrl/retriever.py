@@ -101,6 +101,8 @@ class MemRLRetriever(BaseRetriever):
         """Check the settings when the retriever is made."""
         super().model_post_init(context)
         self.settings()
+        if isinstance(self.namespace, str):
+            check_name("namespace", self.namespace)
 
     def settings(self, **changes: Any) -> RecallConfig:
         """The recall settings, with those of one call.
@@ -121,7 +123,7 @@ class MemRLRetriever(BaseRetriever):
         """The namespace that a request with this config may see."""
         if isinstance(self.namespace, FromConfig):
             return self.namespace.resolve(config)
-        return self.namespace or self.memory.namespace
+        return self.memory.namespace if self.namespace is None else self.namespace
 
     def recall_arguments(self, config: RunnableConfig | None = None, **call: Any) -> dict[str, Any]:
         """The keyword arguments of `EpisodicMemory.recall` for one request.
