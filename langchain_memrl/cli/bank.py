@@ -130,7 +130,7 @@ def _load(name: str) -> Embeddings:
     module, _, factory = name.partition(":")
     try:
         made = getattr(importlib.import_module(module), factory)()
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise InputError(
             f"--embeddings is {name!r} ({error}); expected module:factory, for example "
             "langchain_memrl.offline:HashingEmbeddings"
