@@ -99,7 +99,7 @@ class Sidecar:
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode not in BUSY or time.monotonic() > give_up:
+                if error.sqlite_errorcode & 0xFF not in BUSY or time.monotonic() > give_up:
                     raise
                 time.sleep(0.01)
             else:

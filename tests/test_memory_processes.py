@@ -1,0 +1,195 @@
+"""Several processes on one bank: at once, one after another, and killed."""
+
+import asyncio
+import random
+import sqlite3
+import threading
+
+import numpy as np
+import pytest
+from children import PROCESSES, SHARED, do, make_bank, open_shared, reward_often, run_all
+from children import work_until_killed as work
+
+from langchain_memrl.store.sidecar import FILE_NAME
+
+STEP = 0.3
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_processes_may_make_the_same_bank_at_once(folder, attempt):
+    start = PROCESSES.Barrier(4)
+    codes = run_all(make_bank, [(folder, start, f"process {n}") for n in range(4)])
+    assert codes == [0, 0, 0, 0]
+    with open_shared(folder) as memory:
+        assert memory.stats().memories == 4
+        assert memory.verify().ok
+
+
+def test_four_processes_reward_one_memory_exactly_as_often_as_they_say(folder):
+    count = 40
+    with open_shared(folder) as memory:
+        id = memory.remember(SHARED, "lesson").id
+    start = PROCESSES.Barrier(4)
+    run_all(reward_often, [(folder, start, id, f"process {n}", count) for n in range(4)])
+    with open_shared(folder) as memory:
+        found = memory.get(id)
+        assert found.updates == 4 * count
+        # Q_n = r + (1 - a)^n (Q_0 - r) with r = 1, Q_0 = 0
+        assert found.q_value == pytest.approx(1 - (1 - STEP) ** (4 * count), abs=1e-9)
+        assert memory.verify().ok
+
+
+def test_the_next_recall_sees_what_another_process_wrote(folder):
+    with open_shared(folder) as memory:
+        memory.remember("reset a router", "first")
+        assert len(memory.recall("reset a router").ids) == 1
+        run_all(do, [(folder, "remember", {"intent": "reset a router", "lesson": "second"})])
+        run_all(do, [(folder, "remember", {"intent": "bake a cake", "lesson": "third"})])
+        assert len(memory.recall("reset a router").ids) == 2
+        assert len(memory.recall("bake a cake").ids) == 1
+
+
+def test_the_next_recall_does_not_see_what_another_process_forgot(folder):
+    with open_shared(folder) as memory:
+        gone = memory.remember("reset a router", "first").id
+        kept = memory.remember("reset the router", "second").id
+        assert set(memory.recall("reset a router").ids) == {gone, kept}
+        run_all(do, [(folder, "forget", {"ids": [gone]})])
+        assert memory.recall("reset a router").ids == (kept,)
+
+
+def test_the_next_recall_ranks_by_the_q_that_another_process_moved(folder):
+    with open_shared(folder) as memory:
+        older = memory.remember("reset a router", "first").id
+        newer = memory.remember("reset a router", "second").id
+        assert memory.recall("reset a router").ids == (newer, older)
+        run_all(do, [(folder, "reinforce", {"episode_id": "e", "reward": 1, "ids": [older]})])
+        assert memory.recall("reset a router").ids == (older, newer)
+
+
+# --- killed -----------------------------------------------------------------------------------
+
+
+def acknowledged(pipe):
+    """Everything a killed child had acknowledged."""
+    done = []
+    try:
+        while True:
+            done.append(pipe.recv())
+    except EOFError:
+        return done
+
+
+def kill_at_random(folder, round_name, rng):
+    """Start a worker, kill it a little after its first word; what it acknowledged."""
+    reader, writer = PROCESSES.Pipe(duplex=False)
+    child = PROCESSES.Process(target=work, args=(folder, writer, round_name))
+    child.start()
+    writer.close()
+    first = reader.recv()
+    child.join(timeout=rng.uniform(0, 0.08))
+    child.kill()
+    child.join()
+    return [first, *acknowledged(reader)]
+
+
+def test_no_acknowledged_operation_is_lost_by_kill_9(folder):
+    """Thirty kills on one bank, checked after each with three oracles."""
+    rng = random.Random(4)
+    with open_shared(folder) as memory:
+        shared = memory.remember(SHARED, "lesson").id
+    rewards, alive, forgotten = 0, {shared}, set()
+    for number in range(30):
+        done = kill_at_random(folder, f"round {number}", rng)
+        wrote = {what for kind, what in done if kind == "wrote"}
+        gone = {what for kind, what in done if kind == "forgot"}
+        acknowledged_rewards = sum(kind == "rewarded" for kind, _ in done)
+        alive, forgotten = (alive | wrote) - gone, forgotten | gone
+        with open_shared(folder) as memory:
+            # 1. All that was acknowledged is there, and at most one operation more.
+            stored = {found.id for found in memory.list(limit=None)}
+            assert not stored & forgotten
+            surplus, missing = stored - alive, alive - stored
+            now = memory.get(shared)
+            extra_rewards = now.updates - rewards - acknowledged_rewards
+            assert len(surplus) + len(missing) + extra_rewards in (0, 1)
+            assert not missing or missing == {list(done)[-2][1]}  # the forgetting in flight
+            rewards, alive, forgotten = now.updates, stored, forgotten | missing
+            # 2. Q is the closed form of the rewards counted.
+            assert now.q_value == pytest.approx(1 - (1 - STEP) ** rewards, abs=1e-9)
+            # 3. A recall is the brute-force answer over the rows.
+            assert memory.verify().problems == ()
+            recalled = memory.recall(SHARED, k=5, q_weight=0, score_threshold=None)
+            assert [(m.id, m.similarity) for m in recalled.memories] == brute_force(folder)[:5]
+    assert rewards > 30
+
+
+def brute_force(folder):
+    """Ids and cosines with the shared task, nearest first, from the rows alone."""
+    connection = sqlite3.connect(folder / FILE_NAME)
+    rows = connection.execute(
+        "SELECT m.id, m.seq, m.selections, i.vector FROM memories m "
+        "JOIN intents i ON i.id = m.intent_id"
+    ).fetchall()
+    (query,) = connection.execute("SELECT vector FROM intents WHERE text = ?", (SHARED,)).fetchone()
+    connection.close()
+    vectors = np.stack([np.frombuffer(row[3], dtype="<f4") for row in rows]).astype(float)
+    task = np.frombuffer(query, dtype="<f4").astype(float)
+    lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(task)
+    cosines = np.round(np.clip(vectors @ task / lengths, -1, 1), 6) + 0.0
+    order = sorted(range(len(rows)), key=lambda n: (-cosines[n], rows[n][2], -rows[n][1]))
+    return [(rows[n][0], cosines[n]) for n in order]
+
+
+# --- forked -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["disk", "memory"])
+def used(request, open_bank):
+    """A bank whose verbs were used, awaited too, so that its thread is running."""
+    memory = open_bank(":memory:") if request.param == "memory" else open_bank()
+    memory.remember("reset a router", "lesson")
+    asyncio.run(memory.arecall("reset a router"))
+    return memory
+
+
+def test_a_forked_child_is_refused(used, in_child):
+    for call in (lambda: used.recall("reset a router"), used.stats, used.verify):
+        answer = in_child(call)
+        assert answer.startswith("raised StoreError")
+        assert "before this process was forked; open it again" in answer
+
+
+def test_a_forked_child_that_awaits_is_refused(used, in_child):
+    answer = in_child(lambda: asyncio.run(used.arecall("reset a router")))
+    assert "before this process was forked; open it again" in answer
+
+
+def test_a_forked_child_is_refused_although_another_thread_was_writing(used, in_child):
+    writing, go_on = threading.Event(), threading.Event()
+
+    def write():
+        with used._store._sidecar.write():
+            writing.set()
+            go_on.wait()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    writing.wait()
+    answers = [in_child(used.stats), in_child(used.close)]
+    go_on.set()
+    thread.join()
+    assert "before this process was forked" in answers[0]
+    assert answers[1] == "returned None"
+
+
+def test_the_parent_goes_on_after_a_child_closed_its_copy(used, in_child):
+    assert in_child(used.close) == "returned None"
+    assert len(used.recall("reset a router").ids) == 1
+    assert used.remember("bake a cake", "lesson").intent == "bake a cake"
+    assert used.verify().ok
+
+
+def test_a_forked_child_may_open_the_bank_again(folder, open_bank, in_child):
+    open_bank().remember("reset a router", "lesson")
+    assert in_child(lambda: len(open_bank().recall("reset a router").ids)) == "returned 1"
