@@ -56,7 +56,8 @@ def choose_memories(
         choice = choose(order, settings.k, epsilon=settings.epsilon, rng=rng)
         explored = choice.explored
         ids = tuple(pool.ids[place] for place in choice.chosen)
-        best = list(dict.fromkeys([*choice.chosen.tolist(), *order.tolist()]))[:KEPT_CANDIDATES]
+        size = max(KEPT_CANDIDATES, len(ids))
+        best = list(dict.fromkeys([*choice.chosen.tolist(), *order.tolist()]))[:size]
         candidates = tuple(
             Candidate(
                 id=pool.ids[place],
