@@ -55,7 +55,10 @@ def record(db: sqlite3.Connection, record: RecallRecord, now: str) -> RecallReco
 
 
 def insert_recall(db: sqlite3.Connection, record: RecallRecord, now: str) -> None:
-    """Write one recall of an episode, its candidates as rows of numbers."""
+    """Write one recall of an episode, its candidates as rows of numbers.
+
+    Explicit ids come without a recall and a task; their key is one that no task has.
+    """
     episode = open_episode(db, record.namespace, record.episode_id, now)
     numbers = row_numbers(db, record.namespace, [candidate.id for candidate in record.candidates])
     rows = [
@@ -75,7 +78,7 @@ def insert_recall(db: sqlite3.Connection, record: RecallRecord, now: str) -> Non
         (
             episode,
             record.recall_id,
-            digest(record.intent),
+            digest(record.intent) if record.recall_id else digest(),
             record.intent,
             json.dumps(record.memory_ids),
             json.dumps(rows, separators=(",", ":")),
