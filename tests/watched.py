@@ -22,6 +22,8 @@ class WatchedStore:
 
     def __getattr__(self, name):
         method = getattr(self._store, name)
+        if name == "check_open":  # looks at no database and takes no lock
+            return method
 
         def watched(*args, **kwargs):
             self.calls.append((name, threading.get_ident()))
