@@ -30,3 +30,12 @@ def test_a_blank_task_does_not_find_what_explicit_ids_recorded(memory, a):
     memory.reinforce("e", reward=1, ids=[a])
     with pytest.raises(EpisodeError, match="already rewarded"):
         memory.recall("", episode_id="e")
+
+
+def test_a_repeat_with_other_ids_is_refused_instead_of_ignored(memory, a, b):
+    memory.reinforce("e", reward=1, ids=[a])
+    for other in ([b], [a, b], []):
+        with pytest.raises(EpisodeError, match="other memories"):
+            memory.reinforce("e", reward=1, ids=other)
+    assert not memory.reinforce("e", reward=1, ids=[a]).applied
+    assert (memory.get(a).updates, memory.get(b).updates) == (1, 0)

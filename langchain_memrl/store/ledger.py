@@ -72,6 +72,8 @@ def _earlier_reward(db: sqlite3.Connection, entry: RewardEntry) -> Reinforcement
             f"episode {entry.episode_id!r} was already rewarded with {row[0]:g}, "
             f"now came {entry.reward:g}; the first reward stands"
         )
+    known = find_episode(db, entry.namespace, entry.episode_id)
+    _check_same_ids(entry, known.memory_ids if known is not None else ())
     credits = db.execute(
         "SELECT m.id, h.before, h.after FROM q_history h JOIN memories m ON m.seq = h.memory "
         "WHERE h.episode = ? ORDER BY h.seq",
@@ -104,11 +106,8 @@ def _rewarded_ids(db: sqlite3.Connection, entry: RewardEntry, now: str) -> tuple
                 "recall with this episode id first, or call again if that recall is under way"
             )
         return recorded
-    if recorded and set(recorded) != set(entry.ids):
-        raise EpisodeError(
-            f"episode {entry.episode_id!r} recorded other memories than the {len(entry.ids)} "
-            "given; call reinforce without ids to reward the recorded ones"
-        )
+    if recorded:
+        _check_same_ids(entry, recorded)
     missing = set(entry.ids) - row_numbers(db, entry.namespace, entry.ids).keys()
     if missing and not recorded:
         raise MemoryNotFoundError(
@@ -121,6 +120,15 @@ def _rewarded_ids(db: sqlite3.Connection, entry: RewardEntry, now: str) -> tuple
         insert_recall(db, explicit, now)
         count_selections(db, entry.namespace, entry.ids)
     return entry.ids
+
+
+def _check_same_ids(entry: RewardEntry, recorded: tuple[str, ...]) -> None:
+    """Explicit ids have to be those that the episode recorded."""
+    if entry.ids is not None and set(recorded) != set(entry.ids):
+        raise EpisodeError(
+            f"episode {entry.episode_id!r} recorded other memories than the {len(entry.ids)} "
+            "given; call reinforce without ids to reward the recorded ones"
+        )
 
 
 def _move(
