@@ -58,6 +58,17 @@ def check_name(name: str, value: Any) -> str:
     return check_text(name, value, limit=NAME_LIMIT)
 
 
+def check_count(name: str, value: Any) -> int:
+    """Return a whole number of at least 0.
+
+    Raises:
+        InputError: Anything else.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise InputError(f"{name} is {value!r}; expected a whole number of at least 0")
+    return value
+
+
 def check_metadata(value: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a private copy of user metadata, as plain JSON values.
 

@@ -6,7 +6,7 @@ from typing import Any
 from langchain_memrl.bank import Bank
 from langchain_memrl.config import LearningConfig
 from langchain_memrl.errors import InputError
-from langchain_memrl.inputs import check_metadata, check_name, check_text
+from langchain_memrl.inputs import check_count, check_metadata, check_name, check_text
 from langchain_memrl.reports import QChange, Stats, Verification
 from langchain_memrl.types import Memory
 
@@ -40,15 +40,16 @@ class Operations(Bank):
             raw: Only those that wait for a lesson.
             namespace: This memory's own by default.
         """
-        if limit is not None and (isinstance(limit, bool) or limit < 0):
-            raise InputError(f"limit is {limit!r}; expected a whole number or None")
+        if limit is not None:
+            check_count("limit", limit)
         return [*self._store.scan(self._space(namespace), filter, raw=raw, limit=limit)]
 
     def search_text(
         self, text: str, *, limit: int = 20, namespace: str | None = None
     ) -> Sequence[Memory]:
         """Memories whose intent, lesson or trajectory contains a text, newest first."""
-        return self._store.search_text(self._space(namespace), check_text("text", text), limit)
+        count = check_count("limit", limit)
+        return self._store.search_text(self._space(namespace), check_text("text", text), count)
 
     def history(self, id: str, *, namespace: str | None = None) -> Sequence[QChange]:
         """Every step of a memory's Q, oldest first.
