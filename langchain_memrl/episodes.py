@@ -25,9 +25,11 @@ class Episodes(Operations):
             The ids that stand: what the episode recorded first for this intent wins.
 
         Raises:
-            InputError: The recall has no episode id, or did not choose one of the ids.
+            InputError: The recall has no episode id, did not choose one of the ids, or comes from
+                another namespace than a view is bound to.
         """
         yield from ()
+        self._space(recall.namespace)
         return self._store.record(as_record(recall, ids)).memory_ids
 
     def _hold(
