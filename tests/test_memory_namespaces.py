@@ -11,4 +11,4 @@ def test_a_view_refuses_to_record_a_recall_of_another_namespace(memory):
     with pytest.raises(InputError, match="bound to namespace 'acme'"):
         memory.in_namespace("acme").record(recall)
     assert memory.namespaces() == ("default",)
-    assert memory.stats().episodes == 0
+    assert memory.stats().open_episodes == 0

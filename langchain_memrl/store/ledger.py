@@ -201,11 +201,13 @@ def hold(
             f"episode {answer.episode_id!r} already holds another answer; "
             "use a new episode id for a new attempt"
         )
+    known = find_episode(db, answer.namespace, answer.episode_id)
+    if known is not None and known.memory_id is not None:
+        return  # its memory is written, and perhaps forgotten since
     db.execute(
         "UPDATE episodes SET held_intent = ?, held_vector = ?, held_trajectory = ? WHERE seq = ?",
         (answer.intent, to_blob(vector), answer.trajectory, number),
     )
-    known = find_episode(db, answer.namespace, answer.episode_id)
     if known is not None and known.reward is not None:
         _write_held(db, answer.namespace, answer.episode_id, answer.raw_id, learning, now)
 
