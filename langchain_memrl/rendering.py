@@ -42,9 +42,10 @@ def count_tokens(text: str) -> int:
 def fit(recall: Recall, max_tokens: int) -> tuple[list[ShownMemory], list[Cut]]:
     """Choose what of the recalled memories fits into a prompt, best first.
 
-    Lessons come first: no lesson is cut or left out while a trajectory is shown. What is left of
-    the budget goes to the trajectories, best memory first. A memory of which nothing fits is not
-    shown, and so not rewarded.
+    Lessons come first: no lesson is cut or left out while a trajectory is shown. Where one does not
+    fit, the best such lesson is shortened into what remains. Otherwise the rest of the budget goes
+    to the trajectories, best memory first. A memory of which nothing fits is not shown, and so not
+    rewarded.
 
     Args:
         recall: The recall.
@@ -53,20 +54,44 @@ def fit(recall: Recall, max_tokens: int) -> tuple[list[ShownMemory], list[Cut]]:
     Returns:
         The memories as shown, best first, and everything that was cut.
     """
-    kept: list[ShownMemory] = []
+    memories = [_shown(scored) for scored in recall.memories]
+    lessons, left = _fit_lessons(memories, max_tokens)
+    shown: list[ShownMemory] = []
     cuts: list[Cut] = []
-    left = max_tokens
-    for scored in recall.memories:
-        cost = count_tokens(scored.memory.intent) + count_tokens(scored.memory.lesson)
+    for memory in memories:
+        lesson, lost = lessons.get(memory.id, ("", 0))
+        trajectory, missing = "", len(memory.trajectory)
+        if memory.id in lessons:
+            trajectory, missing = _shorten(memory.trajectory, left)
+        if not lesson and not trajectory:
+            cuts.append(Cut(memory.id, "memory", len(memory.experience)))
+            continue
+        left -= count_tokens(trajectory)
+        shown.append(replace(memory, lesson=lesson, trajectory=trajectory, left_out=missing))
+        parts = (("lesson", lost), ("trajectory", missing))
+        cuts += [Cut(memory.id, part, characters) for part, characters in parts if characters]
+    return shown, cuts
+
+
+def _fit_lessons(
+    memories: Sequence[ShownMemory], left: int
+) -> tuple[dict[str, tuple[str, int]], int]:
+    """What is shown of each lesson, how much of it is missing, and the tokens that are left."""
+    lessons: dict[str, tuple[str, int]] = {}
+    lost: ShownMemory | None = None
+    for memory in memories:
+        cost = count_tokens(memory.intent) + count_tokens(memory.lesson)
         if cost <= left:
-            kept.append(_shown(scored))
+            lessons[memory.id] = (memory.lesson, 0)
             left -= cost
-        else:
-            cuts.append(Cut(scored.id, "memory", len(scored.memory.experience)))
-    if not kept and recall.memories:
-        kept, cuts[:1] = _shorten_lesson(_shown(recall.memories[0]), left)
-        left = 0
-    return _add_trajectories(kept, cuts, left)
+        elif memory.lesson:
+            lost = lost or memory
+    if lost is None:
+        return lessons, left
+    lesson, missing = _shorten(lost.lesson, left - count_tokens(lost.intent))
+    if lesson:
+        lessons[lost.id] = (lesson, missing)
+    return lessons, 0
 
 
 def _shown(scored: ScoredMemory) -> ShownMemory:
@@ -82,41 +107,12 @@ def _shown(scored: ScoredMemory) -> ShownMemory:
     )
 
 
-def _shorten_lesson(memory: ShownMemory, left: int) -> tuple[list[ShownMemory], list[Cut]]:
-    """The best memory alone is over the budget: as much of its lesson as fits."""
-    room = (left - count_tokens(memory.intent)) * CHARACTERS_PER_TOKEN
-    lesson, lost = _shorten(memory.lesson, room)
-    if not lesson:
-        return [], [Cut(memory.id, "memory", len(memory.experience))]
-    return [replace(memory, lesson=lesson)], [Cut(memory.id, "lesson", lost)]
-
-
-def _add_trajectories(
-    kept: list[ShownMemory], cuts: list[Cut], left: int
-) -> tuple[list[ShownMemory], list[Cut]]:
-    shown = []
-    for memory in kept:
-        cost = count_tokens(memory.trajectory)
-        if cost <= left:
-            shown.append(memory)
-            left -= cost
-            continue
-        text, lost = _shorten(memory.trajectory, left * CHARACTERS_PER_TOKEN)
-        left -= count_tokens(text)
-        if text or memory.lesson:
-            shown.append(replace(memory, trajectory=text))
-            cuts.append(Cut(memory.id, "trajectory", lost))
-        else:
-            cuts.append(Cut(memory.id, "memory", len(memory.trajectory)))
-    return shown, cuts
-
-
-def _shorten(text: str, room: int) -> tuple[str, int]:
+def _shorten(text: str, tokens: int) -> tuple[str, int]:
     """The head of a text and how many characters are missing; the gap is marked."""
-    if len(text) <= room:
+    if count_tokens(text) <= tokens:
         return text, 0
-    note = prompts.CUT_NOTE.format(count=len(text))
-    head = room - len(note) - 1
+    room = (tokens - count_tokens_approximately([HumanMessage("")])) * CHARACTERS_PER_TOKEN
+    head = room - len(prompts.CUT_NOTE.format(count=len(text))) - 1
     if head < WORTH_SHOWING:
         return "", len(text)
     lost = len(text) - head
@@ -211,6 +207,8 @@ def turns(memories: Sequence[ShownMemory]) -> list[BaseMessage]:
             conversation.append(AIMessage(memory.experience))
             continue
         answer, reflection = memory.trajectory, memory.lesson
+        if memory.left_out and not answer:
+            answer = prompts.CUT_NOTE.format(count=memory.left_out)
         if not answer:
             answer, reflection = reflection, ""
         verdict = f"{prompts.FAILED_ANSWER} {reflection}".strip()

@@ -184,6 +184,7 @@ class ShownMemory:
         outcome: `"success"`, `"failure"` or `"unknown"`.
         similarity: Cosine between the task and the memory's intent, in [-1, 1].
         q_value: Q when it was recalled.
+        left_out: How many characters of the trajectory the budget left out.
     """
 
     id: str
@@ -193,6 +194,7 @@ class ShownMemory:
     outcome: Outcome
     similarity: float
     q_value: float
+    left_out: int = 0
 
     @property
     def experience(self) -> str:
