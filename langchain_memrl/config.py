@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from numbers import Complex, Real
 from typing import Any, Literal, get_args
 
 from langchain_memrl.errors import ConfigError, RewardError, RewardTypeError
@@ -150,7 +151,8 @@ class LearningConfig:
                 f"reward is the bool {value}; {expected}: "
                 f"use {self.success_reward:g} for success and {self.failure_reward:g} for failure"
             )
-        if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
+        complex_ = isinstance(value, Complex) and not isinstance(value, Real)
+        if isinstance(value, str | bytes) or complex_ or not hasattr(value, "__float__"):
             raise RewardTypeError(f"reward is a {type(value).__name__}; {expected}")
         try:
             number = float(value)
