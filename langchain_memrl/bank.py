@@ -20,7 +20,7 @@ from langchain_memrl.errors import (
 )
 from langchain_memrl.inputs import check_name, is_blank
 from langchain_memrl.notices import Notices
-from langchain_memrl.requests import Task
+from langchain_memrl.requests import Task, check_texts
 from langchain_memrl.steps import Steps
 from langchain_memrl.store.base import MemoryStore, Pool, PoolQuery, RecallRecord, Vector
 from langchain_memrl.store.filters import compile_filter
@@ -164,6 +164,7 @@ class Bank:
     ) -> Steps[list[Pool | None]]:
         """Phase A for each task; None for a blank task and in an empty namespace."""
         compile_filter(filter)  # a bad filter is an error even where nothing is searched
+        excluded = check_texts("exclude_intents", exclude_intents)
         self._notices.recalled(task.episode_id for task in tasks)
         searched = [task for task in tasks if not is_blank(task.intent)]
         if not searched or self._store.is_empty(space):
@@ -177,7 +178,7 @@ class Bank:
                     fetch_k=settings.fetch_k,
                     score_threshold=settings.score_threshold,
                     filter=filter,
-                    exclude_intents=exclude_intents,
+                    exclude_intents=excluded,
                 )
                 for vector in vectors
             ]

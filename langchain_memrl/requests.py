@@ -46,6 +46,17 @@ def check_tasks(
     ]
 
 
+def check_texts(name: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """Several texts.
+
+    Raises:
+        InputError: One str instead of a list, or an unusable text.
+    """
+    if isinstance(texts, str):
+        raise InputError(f"{name} is one str; expected a list")
+    return tuple(check_text(name, text, blank=True) for text in texts)
+
+
 def check_reward(
     space: str,
     learning: LearningConfig,
@@ -104,7 +115,7 @@ def check_memory(
         trajectory=check_text("trajectory", trajectory, blank=not raw),
         outcome=outcome,
         episode_id=new_id() if episode_id is None else check_name("episode_id", episode_id),
-        parents=tuple(check_name("parent id", id) for id in parents) or None,
+        parents=check_texts("parents", parents) or None,
         source=check_name("source", source),
         metadata=check_metadata(metadata),
     )
