@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-from langchain_memrl import EpisodicMemory, Memory, Recall, ScoredMemory, ShownMemory
+from langchain_memrl import Memory, Recall, ScoredMemory, ShownMemory
 from langchain_memrl.errors import ConfigError
 from langchain_memrl.rendering import Cut, check_render, count_tokens, fit, to_prompt
 from langchain_memrl.rendering import fenced as fence_of
