@@ -115,7 +115,7 @@ def check_memory(
         trajectory=check_text("trajectory", trajectory, blank=not raw),
         outcome=outcome,
         episode_id=new_id() if episode_id is None else check_name("episode_id", episode_id),
-        parents=check_texts("parents", parents) or None,
+        parents=tuple(check_name("parent", id) for id in check_texts("parents", parents)) or None,
         source=check_name("source", source),
         metadata=check_metadata(metadata),
     )

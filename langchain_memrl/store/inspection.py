@@ -81,10 +81,13 @@ def _bad_intents(db: sqlite3.Connection) -> list[str]:
     found = []
     sizes = set()
     for id, text, key, blob in db.execute("SELECT id, text, digest, vector FROM intents"):
-        vector = to_vector(blob)
-        sizes.add(vector.size)
         if digest(text) != key:
             found.append(f"the text of intent {id} differs from its digest; restore a backup")
+        if len(blob) % 4:
+            found.append(f"the vector of intent {id} is cut off; restore a backup")
+            continue
+        vector = to_vector(blob)
+        sizes.add(vector.size)
         if not np.isfinite(vector).all() or abs(float(np.linalg.norm(vector)) - 1) > 1e-3:
             found.append(f"the vector of intent {id} is not a unit vector; restore a backup")
     if len(sizes) > 1:

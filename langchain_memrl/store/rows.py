@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from langchain_memrl.core.calibration import Calibration, calibrate, is_due, sample_positions
+from langchain_memrl.errors import StoreCorruptError
 from langchain_memrl.store.base import NewMemory, Vector
 from langchain_memrl.store.filters import Clause
 from langchain_memrl.store.sidecar import get_meta, next_change
 from langchain_memrl.types import Episode, Memory
 
 BATCH = 500
+RESTORE = "call verify() to see the damage, and restore a backup"
 MEMORY_FIELDS = tuple(field.name for field in dataclasses.fields(Memory))
 MEMORY_SQL = """
     SELECT m.id, m.namespace, i.text, e.lesson, e.trajectory, m.outcome, m.q, m.updates,
@@ -57,7 +59,13 @@ def batches(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 
 def to_vector(blob: bytes) -> Vector:
-    """A stored vector, shape (d,)."""
+    """A stored vector, shape (d,).
+
+    Raises:
+        StoreCorruptError: It is cut off.
+    """
+    if len(blob) % 4:
+        raise StoreCorruptError(f"a stored vector is cut off at {len(blob)} bytes; {RESTORE}")
     return np.frombuffer(blob, dtype="<f4").astype(np.float32, copy=False)
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from langchain_memrl.errors import StoreCorruptError
 from langchain_memrl.store.base import Vector
 from langchain_memrl.store.index import FaissIndex, Hits, Ids, VectorIndex, read_file, write_file
-from langchain_memrl.store.rows import to_vector
+from langchain_memrl.store.rows import RESTORE, to_blob, to_vector
 from langchain_memrl.store.sidecar import get_meta, set_meta
 
 logger = logging.getLogger("langchain_memrl")
@@ -63,13 +64,17 @@ class VectorCache:
         for namespace in {row[1] for row in gone} & self._indexes.keys():
             ids = [row[0] for row in gone if row[1] == namespace]
             self._indexes[namespace].remove(np.array(ids, dtype=np.int64))
-        self._add(
-            db.execute(
-                "SELECT id, namespace, vector FROM intents WHERE change > ? ORDER BY id",
-                (self._seen,),
-            ).fetchall()
-        )
+        rows = db.execute(
+            "SELECT id, namespace, vector FROM intents WHERE change > ? ORDER BY id", (self._seen,)
+        ).fetchall()
+        if len({len(blob) for _, _, blob in rows} | self._sizes()) > 1:
+            raise StoreCorruptError(f"stored vectors differ in size; {RESTORE}")
+        self._add(rows)
         self._seen = change
+
+    def _sizes(self) -> set[int]:
+        """Bytes per vector of the indexes so far: one number, or none yet."""
+        return {4 * index.vectors.shape[1] for index in [*self._indexes.values()][:1]}
 
     def _add(self, rows: list[tuple[int, str, bytes]]) -> None:
         groups: dict[str, list[tuple[int, bytes]]] = {}
@@ -128,17 +133,18 @@ class VectorCache:
 
     def problems(self, db: sqlite3.Connection) -> list[str]:
         """Where the indexes differ from SQLite."""
-        self.catch_up(db)
-        rows = db.execute("SELECT id, namespace, vector FROM intents").fetchall()
-        expected = {(namespace, id): to_vector(blob) for id, namespace, blob in rows}
+        try:
+            self.catch_up(db)
+        except StoreCorruptError as error:
+            return [str(error)]
+        rows = db.execute("SELECT id, namespace, vector FROM intents")
+        expected = {(namespace, id): blob for id, namespace, blob in rows}
         found = {
-            (namespace, int(id)): vector
+            (namespace, int(id)): to_blob(vector)
             for namespace, index in self._indexes.items()
             for id, vector in zip(index.ids, index.vectors, strict=True)
         }
-        if expected.keys() == found.keys() and all(
-            np.array_equal(expected[key], found[key]) for key in expected
-        ):
+        if expected == found:
             return []
         return ["the vector index differs from the stored vectors; call rebuild_index()"]
 
