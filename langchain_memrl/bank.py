@@ -192,12 +192,14 @@ class Bank:
         """Unit vectors; the model is checked first, and texts that are intents cost nothing."""
         if self._model.dimension is None:
             probes = yield list(PROBES)
-            self._model.compare(self.embedder.name, probes, save=save)
+            with self.embedder.checked(PROBES):
+                self._model.compare(self.embedder.name, probes, save=save)
         known = self._store.intent_vectors(space, texts)
         new = [text for text in dict.fromkeys(texts) if text not in known]
         if new:
             vectors = yield new
-            self._model.check_dimension(self.embedder.name, vectors)
+            with self.embedder.checked(new):
+                self._model.check_dimension(self.embedder.name, vectors)
             known |= zip(new, vectors, strict=True)
         return [known[text] for text in texts]
 

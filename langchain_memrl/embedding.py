@@ -2,12 +2,13 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from langchain_memrl.errors import EmbeddingError, EmbeddingMismatchError
+from langchain_memrl.errors import EmbeddingError, EmbeddingMismatchError, MemRLError
 from langchain_memrl.store.base import Fingerprint, MemoryStore, Vector
 
 RECENT_TEXTS = 512
@@ -62,6 +63,17 @@ class Embedder:
         rows = await self._model().aembed_documents(missing) if missing else []
         known |= self._keep(missing, rows)
         return [known[text] for text in texts]
+
+    @contextmanager
+    def checked(self, texts: Sequence[str]) -> Iterator[None]:
+        """Do not keep the vectors of these texts where the block refuses them."""
+        try:
+            yield
+        except MemRLError:
+            with self._lock:
+                for text in texts:
+                    self._recent.pop(text, None)
+            raise
 
     def _model(self) -> Embeddings:
         if self._embeddings is None:
