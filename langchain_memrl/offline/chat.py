@@ -66,16 +66,15 @@ class ScriptedChatModel(BaseChatModel):
         with self._lock:
             position = len(self._calls)
             self._calls.append(list(messages))
-        entry = self.responses(messages) if callable(self.responses) else self._entry(position)
+        script = self.responses
+        entry = script(messages) if callable(script) else self._entry(script, position)
         if isinstance(entry, Exception):
             raise entry
         if isinstance(entry, AIMessage):
             return entry.model_copy(deep=True)
         return AIMessage(content=entry)
 
-    def _entry(self, position: int) -> Response:
-        entries = self.responses
-        assert not callable(entries)
+    def _entry(self, entries: Sequence[Response], position: int) -> Response:
         if self.cycle and entries:
             return entries[position % len(entries)]
         if position >= len(entries):

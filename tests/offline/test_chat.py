@@ -2,8 +2,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_memrl.offline import ScriptedChatModel
 from pydantic import BaseModel
+
+from langchain_memrl.offline import ScriptedChatModel
 
 
 class Grade(BaseModel):

@@ -3,6 +3,8 @@ import sys
 
 import numpy as np
 import pytest
+
+from langchain_memrl.errors import ConfigError
 from langchain_memrl.offline import HashingEmbeddings, WordLlamaEmbeddings
 
 RESET = "How do I reset the router?"
@@ -62,7 +64,7 @@ def test_hashed_vectors_are_the_same_in_another_process():
 
 
 def test_a_vector_needs_at_least_one_dimension():
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ConfigError, match="at least 1"):
         HashingEmbeddings(dimensions=0)
 
 
@@ -93,3 +95,12 @@ def test_a_missing_wordllama_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "wordllama", None)
     with pytest.raises(ImportError, match=r"langchain-memrl\[demo\]"):
         WordLlamaEmbeddings()
+
+
+def test_loading_wordllama_leaves_the_root_logger_alone():
+    code = (
+        "import logging; from langchain_memrl.offline import WordLlamaEmbeddings as W; W();"
+        "print(logging.getLogger().level, logging.getLogger().handlers)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "30 []"

@@ -3,6 +3,7 @@ import urllib.error
 import urllib.request
 
 import pytest
+
 from langchain_memrl.offline import LocalModelServer, chat_model
 from langchain_memrl.offline.model_file import LocalModelError
 
