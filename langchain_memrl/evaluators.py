@@ -106,24 +106,17 @@ class LLMJudge:
         rubric: str = prompts.JUDGE_RUBRIC,
         reference: Reference | None = None,
     ) -> None:
-        self._judge = model.with_structured_output(Grade)
+        self._judge = model.with_structured_output(Grade, include_raw=True)
         self._rubric = rubric
         self._reference = reference
 
     def __call__(self, state: State) -> Verdict:
         """Judge one answer."""
-        try:
-            return self._verdict(self._judge.invoke(self._prompt(state), {"tags": [NO_STREAM]}))
-        except ValueError as error:
-            raise self._unreadable(error) from error
+        return self._verdict(self._judge.invoke(self._prompt(state), {"tags": [NO_STREAM]}))
 
     async def acall(self, state: State) -> Verdict:
         """Judge one answer, awaited."""
-        try:
-            reply = await self._judge.ainvoke(self._prompt(state), {"tags": [NO_STREAM]})
-            return self._verdict(reply)
-        except ValueError as error:
-            raise self._unreadable(error) from error
+        return self._verdict(await self._judge.ainvoke(self._prompt(state), {"tags": [NO_STREAM]}))
 
     def _prompt(self, state: State) -> list[BaseMessage]:
         text = prompts.JUDGE_RECORD.format(
@@ -136,16 +129,19 @@ class LLMJudge:
 
     @staticmethod
     def _verdict(reply: Any) -> Verdict:
-        if not isinstance(reply, Grade):
-            raise ValueError(f"a {type(reply).__name__}")
-        return Verdict(reply.score, reason=reply.reason, scale="unit")
+        grade = reply["parsed"]
+        if not isinstance(grade, Grade):
+            raise VerdictError(
+                f"the judge's reply could not be read ({_problem(reply)}); "
+                "expected a score from 0 to 1 and a reason: use a model with structured output"
+            ) from reply["parsing_error"]
+        return Verdict(grade.score, reason=grade.reason, scale="unit")
 
-    @staticmethod
-    def _unreadable(error: ValueError) -> VerdictError:
-        return VerdictError(
-            f"the judge's reply could not be read ({type(error).__name__}); "
-            "expected a score from 0 to 1 and a reason: use a model with structured output"
-        )
+
+def _problem(reply: Mapping[str, Any]) -> str:
+    """Why a structured reply has no grade, without a word of it."""
+    error = reply["parsing_error"]
+    return "no call of the grading tool" if error is None else type(error).__name__
 
 
 def from_openevals(
@@ -177,15 +173,12 @@ def from_openevals(
         comment = results[0].get("comment") or ""
         return Verdict(results[0]["score"], reason=str(comment), scale=scale)
 
-    if inspect.iscoroutinefunction(evaluator):
+    async def awaited(result: Awaitable[Any]) -> Verdict:
+        return verdict(await result)
 
-        async def ajudge(state: State) -> Verdict:
-            return verdict(await evaluator(**arguments(state)))
-
-        return ajudge
-
-    def judge(state: State) -> Verdict:
-        return verdict(evaluator(**arguments(state)))
+    def judge(state: State) -> Verdict | Awaitable[Verdict]:
+        result = evaluator(**arguments(state))
+        return awaited(result) if inspect.isawaitable(result) else verdict(result)
 
     return judge
 
@@ -201,6 +194,8 @@ def settle(judgement: Any, learning: LearningConfig) -> Verdict:
     verdict = judgement if isinstance(judgement, Verdict) else Verdict(judgement)
     if verdict.outcome not in (None, *get_args(Outcome)):
         raise RewardError(f"outcome is {verdict.outcome!r}; expected one of {get_args(Outcome)}")
+    if verdict.scale not in ("reward", "unit"):
+        raise RewardError(f'scale is {verdict.scale!r}; expected "reward" or "unit"')
     value = verdict.reward
     if value is None:
         reward = None
@@ -208,7 +203,8 @@ def settle(judgement: Any, learning: LearningConfig) -> Verdict:
         reward = learning.success_reward if value else learning.failure_reward
     elif verdict.scale == "unit":
         low, high = learning.reward_range
-        reward = low + (high - low) * LearningConfig(reward_range=(0.0, 1.0)).reward(value)
+        share = LearningConfig(reward_range=(0.0, 1.0)).reward(value)
+        reward = min(max(low * (1 - share) + high * share, low), high)
     else:
         reward = learning.reward(value)
     return Verdict(reward, verdict.outcome or learning.outcome(reward), verdict.reason)
