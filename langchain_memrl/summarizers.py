@@ -4,7 +4,7 @@ A summarizer is any callable, sync or async, that takes an `Attempt` and returns
 None to keep the trajectory raw.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,8 +44,11 @@ Summarizer = Callable[[Attempt], str | Awaitable[str | None] | None]
 
 
 def verbatim(attempt: Attempt) -> str | None:
-    """The agent's last answer, unchanged. Costs no model call."""
-    return attempt.answer or None
+    """The agent's last answer, unchanged; None where it is too long or blank. No model call."""
+    try:
+        return check_lesson(attempt.answer)
+    except SummaryError:
+        return None
 
 
 class LLMSummarizer:
@@ -86,12 +89,16 @@ class LLMSummarizer:
 
     @staticmethod
     def _lesson(reply: AIMessage) -> str:
-        reason = reply.response_metadata.get("finish_reason") or reply.response_metadata.get(
-            "stop_reason"
-        )
-        if reason in ("length", "max_tokens"):
+        if _was_cut_off(reply.response_metadata):
             raise SummaryError("the summary was cut off at the model's token limit")
         return str(reply.text).strip()
+
+
+def _was_cut_off(metadata: Mapping[str, Any]) -> bool:
+    """Whether a reply ended at the token limit; every provider says so in its own words."""
+    keys = ("finish_reason", "stop_reason", "stopReason", "done_reason")
+    reasons = {str(metadata.get(key)).lower() for key in keys}
+    return bool(reasons & {"length", "max_tokens"}) or metadata.get("status") == "incomplete"
 
 
 def check_lesson(lesson: Any) -> str | None:
