@@ -13,7 +13,7 @@ from langchain_memrl.callables import acall, call
 from langchain_memrl.config import LearningConfig
 from langchain_memrl.errors import ConfigError, InputError
 from langchain_memrl.evaluators import Evaluator, settle
-from langchain_memrl.inputs import TEXT_LIMIT
+from langchain_memrl.inputs import TEXT_LIMIT, is_blank
 from langchain_memrl.memory import EpisodicMemory
 from langchain_memrl.rendering import Render, check_render, to_prompt
 from langchain_memrl.summarizers import (
@@ -58,12 +58,21 @@ class Learner:
         render: Render = "fenced",
         max_memory_tokens: int = 1500,
     ) -> None:
-        if isinstance(max_memory_tokens, bool) or max_memory_tokens < 1:
+        if type(max_memory_tokens) is not int or max_memory_tokens < 1:
             raise ConfigError(
                 f"max_memory_tokens is {max_memory_tokens!r}; expected a whole number of at least 1"
             )
         if not callable(evaluator) and evaluator != "human":
-            raise ConfigError(f'evaluator is {evaluator!r}; expected a callable or "human"')
+            raise ConfigError(
+                f'evaluator is a {type(evaluator).__name__}; expected a callable or "human"'
+            )
+        if summarizer is not None and not callable(summarizer):
+            raise ConfigError(
+                f"summarizer is a {type(summarizer).__name__}; expected a callable or None: "
+                "a chat model writes lessons through LLMSummarizer(model)"
+            )
+        if intent is not None and not callable(intent):
+            raise ConfigError(f"intent is a {type(intent).__name__}; expected a callable or None")
         self.memory = memory
         self.evaluator = evaluator
         self.max_memory_tokens = max_memory_tokens
@@ -80,7 +89,7 @@ class Learner:
         text = self._intent(state)
         if not isinstance(text, str):
             raise InputError(f"intent returned a {type(text).__name__}; expected the task as a str")
-        return text
+        return str(text)  # the text of a message is a subclass of str
 
     def prompt(
         self, messages: Sequence[BaseMessage], memories: Sequence[ShownMemory]
@@ -153,7 +162,7 @@ def trajectory_text(messages: Sequence[BaseMessage]) -> str:
     else:
         text = "\n".join(line for message in messages for line in _lines(message))
     text = text.encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
-    return _within_limit(text) if text.strip() else NO_ANSWER
+    return NO_ANSWER if is_blank(text) else _within_limit(text)
 
 
 def _lines(message: BaseMessage) -> list[str]:
