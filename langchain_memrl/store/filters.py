@@ -5,9 +5,10 @@ and `$or` over lists of filters. A missing value, or one of another type, never 
 for `$ne`, `$nin` and `{"$exists": False}`.
 """
 
+import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ MAX_TERMS = 100
 COMPARISONS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 OPERATORS = ("$eq", "$ne", *COMPARISONS, "$in", "$nin", "$exists")
 COLUMNS = {"outcome": "text", "source": "text", "created_at": "text", "q_value": "number"}
+LISTED = "(SELECT value FROM json_each(?))"
 SEGMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
@@ -86,8 +88,7 @@ def _term(key: Any, operator: Any, value: Any, terms: list[str]) -> Clause:
             raise InputError(f"{operator} on {key!r} needs a list, got {type(value).__name__}")
         if len(value) > MAX_TERMS:
             raise InputError(f"{operator} on {key!r} has more than {MAX_TERMS} values")
-        parts = [field(_scalar(key, item), "=") for item in value] or [Clause("0", ())]
-        clause = _join("OR", parts)
+        clause = field([_scalar(key, item) for item in value], "in")
     else:
         sign = COMPARISONS.get(operator, "=")
         clause = field(_scalar(key, value), sign)
@@ -129,15 +130,38 @@ def _encodes(text: str) -> bool:
 def _column(key: str) -> Callable[[Any, str], Clause]:
     """A term over one of the columns every memory has."""
     name = "m.q" if key == "q_value" else f"m.{key}"
+    fits = _is_number if COLUMNS[key] == "number" else _is_text
 
     def term(value: Any, sign: str) -> Clause:
         if sign == "exists":
             return Clause("1", ())
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        fits = number if COLUMNS[key] == "number" else isinstance(value, str)
-        return Clause(f"{name} {sign} ?", (value,)) if fits else Clause("0", ())
+        if sign == "in":
+            return Clause(f"{name} IN {LISTED}", (_listed(filter(fits, value)),))
+        return Clause(f"{name} {sign} ?", (value,)) if fits(value) else Clause("0", ())
 
     return term
+
+
+def _listed(values: Iterable[Any]) -> str:
+    """Values for `LISTED`; one bound text, because SQLite is slow with thousands of them."""
+    return json.dumps(list(values), ensure_ascii=False)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_plain(value: Any) -> bool:
+    return _is_text(value) or _is_number(value)
+
+
+def _type_name(value: Any) -> str:
+    """SQLite's name for the JSON type of None, True and False."""
+    return "null" if value is None else str(value).lower()
 
 
 def _json_field(segments: list[str]) -> Callable[[Any, str], Clause]:
@@ -148,11 +172,18 @@ def _json_field(segments: list[str]) -> Callable[[Any, str], Clause]:
     def term(value: Any, sign: str) -> Clause:
         if sign == "exists":
             return Clause(f"{kind} IS NOT NULL", (path,))
-        if value is None or isinstance(value, bool):
-            if sign != "=":
-                return Clause("0", ())
-            return Clause(f"{kind} = ?", (path, "null" if value is None else str(value).lower()))
-        kinds = "('text')" if isinstance(value, str) else "('integer', 'real')"
+        if sign == "in":
+            types = _listed(_type_name(one) for one in value if not _is_plain(one))
+            plain = _listed(one for one in value if _is_plain(one))
+            return Clause(
+                f"({kind} IN {LISTED} OR ({kind} IN ('text', 'integer', 'real') "
+                f"AND json_extract(e.metadata, ?) IN {LISTED}))",
+                (path, types, path, path, plain),
+            )
+        if not _is_plain(value):
+            fits = Clause(f"{kind} = ?", (path, _type_name(value)))
+            return fits if sign == "=" else Clause("0", ())
+        kinds = "('text')" if _is_text(value) else "('integer', 'real')"
         return Clause(
             f"({kind} IN {kinds} AND json_extract(e.metadata, ?) {sign} ?)", (path, path, value)
         )

@@ -120,9 +120,14 @@ def test_a_write_that_fails_anywhere_leaves_nothing(store, folder, effect):
 def test_an_exception_inside_a_transaction_undoes_it(folder):
     sidecar = Sidecar(folder, create=True, read_only=False)
     before = dump(folder)
-    with pytest.raises(KeyboardInterrupt), sidecar.write() as db:
-        db.execute("INSERT INTO meta VALUES ('half', 1)")
-        raise KeyboardInterrupt
+
+    def stopped():
+        with sidecar.write() as db:
+            db.execute("INSERT INTO meta VALUES ('half', 1)")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
     assert dump(folder) == before
     with sidecar.write() as db:
         db.execute("INSERT INTO meta VALUES ('whole', 1)")
