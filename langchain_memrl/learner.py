@@ -84,11 +84,16 @@ class Learner:
         """The task text of a state.
 
         Raises:
-            InputError: There is none.
+            InputError: There is none, or it is blank.
         """
         text = self._intent(state)
         if not isinstance(text, str):
             raise InputError(f"intent returned a {type(text).__name__}; expected the task as a str")
+        if is_blank(text):
+            raise InputError(
+                "the task is blank, so nothing could be learned from it; "
+                "pass intent=callable where the task is not the text of the last human message"
+            )
         return str(text)  # the text of a message is a subclass of str
 
     def prompt(

@@ -85,6 +85,12 @@ def test_a_task_that_is_no_text_is_an_input_error(bank, task):
         learner(bank, intent=lambda state: task).task({})
 
 
+@pytest.mark.parametrize("task", ["", " \n", "\u200b"])
+def test_a_blank_task_is_an_input_error(bank, task):
+    with pytest.raises(InputError, match="blank"):
+        learner(bank, intent=lambda state: task).task({})
+
+
 # --- what the agent did, as text ----------------------------------------------------------------
 
 
