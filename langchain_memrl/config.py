@@ -156,7 +156,9 @@ class LearningConfig:
             raise RewardTypeError(f"reward is a {type(value).__name__}; {expected}")
         try:
             number = float(value)
-        except (TypeError, ValueError, OverflowError) as error:
+        except OverflowError:
+            number = math.inf
+        except (TypeError, ValueError) as error:
             raise RewardTypeError(f"reward is a {type(value).__name__}; {expected}") from error
         if not math.isfinite(number) or not low <= number <= high:
             raise RewardError(f"reward is {number!r}; {expected}")
