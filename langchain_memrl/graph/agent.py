@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import uuid4
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -10,6 +9,9 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langgraph.pregel.protocol import PregelProtocol
 
 from langchain_memrl.errors import ConfigError
+
+MEMORY_ID = "memrl-memory-"
+"""How the ids of messages begin that entered a prompt only to show memories."""
 
 
 class Agent:
@@ -38,22 +40,20 @@ class Agent:
         self._is_graph = _is_graph(runnable)
 
     def invoke(self, prompt: Sequence[BaseMessage], config: RunnableConfig) -> list[BaseMessage]:
-        """The messages the agent added to the prompt."""
-        named = _with_ids(prompt)
-        return self._added(named, self._runnable.invoke(self._input(named), config))
+        """The messages the agent added to the prompt; every message of the prompt has an id."""
+        return self._added(prompt, self._runnable.invoke(self._input(prompt), config))
 
     async def ainvoke(
         self, prompt: Sequence[BaseMessage], config: RunnableConfig
     ) -> list[BaseMessage]:
         """The same, awaited."""
-        named = _with_ids(prompt)
-        return self._added(named, await self._runnable.ainvoke(self._input(named), config))
+        return self._added(prompt, await self._runnable.ainvoke(self._input(prompt), config))
 
-    def _input(self, prompt: list[BaseMessage]) -> Any:
-        return {"messages": prompt} if self._is_graph else prompt
+    def _input(self, prompt: Sequence[BaseMessage]) -> Any:
+        return {"messages": list(prompt)} if self._is_graph else list(prompt)
 
     @staticmethod
-    def _added(prompt: list[BaseMessage], output: Any) -> list[BaseMessage]:
+    def _added(prompt: Sequence[BaseMessage], output: Any) -> list[BaseMessage]:
         if isinstance(output, dict) and "messages" in output:
             output = output["messages"]
         if isinstance(output, str):
@@ -62,7 +62,7 @@ class Agent:
             return [output]
         if isinstance(output, list) and all(isinstance(item, BaseMessage) for item in output):
             given = {message.id for message in prompt}
-            return [message for message in output if message.id is None or message.id not in given]
+            return [message for message in output if not _is_given(message, given)]
         raise TypeError(
             f"the agent returned a {type(output).__name__}; expected a message, a str, "
             'a list of messages, or a dict with "messages"'
@@ -75,9 +75,23 @@ def _is_graph(runnable: Any) -> bool:
     return isinstance(runnable, PregelProtocol)
 
 
-def _with_ids(prompt: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Copies with ids, so that what comes back can be told from what went in."""
+def _is_given(message: BaseMessage, given: set[str | None]) -> bool:
+    """Whether a message was in the prompt, of this turn or of an earlier one."""
+    return message.id is not None and (message.id in given or message.id.startswith(MEMORY_ID))
+
+
+def with_ids(
+    prompt: Sequence[BaseMessage], conversation: Sequence[BaseMessage], episode_id: str
+) -> list[BaseMessage]:
+    """The prompt, with ids of its own on everything that is not of the conversation.
+
+    An agent that is resumed, or keeps its own history, hands those messages back, and they must not
+    be taken for something it added. So the ids are the same whenever the step runs again.
+    """
+    known = {message.id for message in conversation} - {None}
     return [
-        message if message.id else message.model_copy(update={"id": str(uuid4())})
-        for message in prompt
+        message
+        if message.id in known
+        else message.model_copy(update={"id": f"{MEMORY_ID}{episode_id}-{place}"})
+        for place, message in enumerate(prompt)
     ]

@@ -16,7 +16,7 @@ from langgraph.types import interrupt
 
 from langchain_memrl.errors import RewardConflictError, RewardError, WriteConflictError
 from langchain_memrl.evaluators import human_verdict, settle
-from langchain_memrl.graph.agent import Agent
+from langchain_memrl.graph.agent import Agent, with_ids
 from langchain_memrl.graph.episodes import attempt_of, derive_episode_id, emit, held_of, memory_of
 from langchain_memrl.graph.state import MemRLState
 from langchain_memrl.learner import Learner, trajectory_text
@@ -120,7 +120,9 @@ class Nodes:
 
     def _prompt(self, state: MemRLState) -> list[BaseMessage]:
         memories = [ShownMemory(**values) for values in state["memories"]]
-        return self._learner.prompt(state["messages"], memories)
+        conversation = state["messages"]
+        prompt = self._learner.prompt(conversation, memories)
+        return with_ids(prompt, conversation, state["episode_id"])
 
     def _acted(self, state: MemRLState, added: Sequence[BaseMessage]) -> Update:
         answers = [message for message in added if isinstance(message, AIMessage)]
