@@ -109,11 +109,15 @@ class Learner:
     async def ajudge(self, state: State) -> Verdict:
         """The same, awaited."""
         judgement = await acall(self._evaluate, state)
-        return settle(judgement, await asyncio.to_thread(self.learning))
+        return settle(judgement, await self.alearning())
 
     def learning(self) -> LearningConfig:
         """The bank's learning settings as they are now."""
         return self.memory.learning
+
+    async def alearning(self) -> LearningConfig:
+        """The same; the disk is not read on the event loop."""
+        return await asyncio.to_thread(self.learning)
 
     @property
     def _evaluate(self) -> Evaluator:

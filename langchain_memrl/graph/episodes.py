@@ -39,15 +39,18 @@ def memory_of(state: MemRLState) -> dict[str, Any]:
     }
 
 
-def derive_episode_id(task: str) -> str:
+def derive_episode_id(state: MemRLState, task: str) -> str:
     """The same id when this step runs again, another one on the next turn.
 
     As a node of a parent, the parent's task is what survives a retry; standalone, the step's own.
+    A bare number in the namespace only counts how often the parent's task has run the loop, its
+    retries too; the ids of the messages tell a new conversation from the same one again.
     """
     info = get_runtime().execution_info
     parents = (info.checkpoint_ns if info else "").split("|")[:-1]
-    step = "|".join(parents) or (info.task_id if info else "")
-    parts = (info.thread_id if info else None, step, task)
+    step = [name for name in parents if not name.isdigit()] or [info.task_id if info else ""]
+    messages = [message.id for message in state.get("messages") or []]
+    parts = (info.thread_id if info else None, step, task, messages)
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 

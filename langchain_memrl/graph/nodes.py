@@ -14,6 +14,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import interrupt
 
+from langchain_memrl.config import LearningConfig
 from langchain_memrl.errors import RewardConflictError, RewardError, WriteConflictError
 from langchain_memrl.evaluators import human_verdict, settle
 from langchain_memrl.graph.agent import Agent, with_ids
@@ -79,7 +80,7 @@ class Nodes:
     def _request(self, state: MemRLState, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         task = self._learner.task(state)
         arguments = self._retriever.recall_arguments(config)
-        arguments["episode_id"] = arguments["episode_id"] or derive_episode_id(task)
+        arguments["episode_id"] = arguments["episode_id"] or derive_episode_id(state, task)
         return task, arguments
 
     def _exposed(self, recall: Recall) -> tuple[Update, list[str]]:
@@ -176,31 +177,30 @@ class Nodes:
         """Move Q of what was shown, or keep the episode open."""
         episode_id, scope = state["episode_id"], {"namespace": state["namespace"]}
         try:
-            if state["reward"] is None:
-                self._memory.hold(episode_id, **held_of(state), **scope)
-                return self._open(state)
-            return self._credited(
-                self._memory.reinforce(episode_id, reward=state["reward"], **scope)
-            )
+            if state["reward"] is not None:
+                reward = state["reward"]
+                return self._credited(self._memory.reinforce(episode_id, reward=reward, **scope))
+            self._memory.hold(episode_id, **held_of(state), **scope)
+            held = True
         except (RewardConflictError, WriteConflictError):
-            return self._stands(self._memory.episode(episode_id, **scope))
+            held = False
+        episode = self._memory.episode(episode_id, **scope)
+        return self._kept(held, episode, self._learner.learning())
 
     async def aupdate_q(self, state: MemRLState) -> Update:
         """The same, awaited."""
         episode_id, scope = state["episode_id"], {"namespace": state["namespace"]}
         try:
-            if state["reward"] is None:
-                await self._memory.ahold(episode_id, **held_of(state), **scope)
-                return self._open(state)
-            return self._credited(
-                await self._memory.areinforce(episode_id, reward=state["reward"], **scope)
-            )
+            if state["reward"] is not None:
+                reward = state["reward"]
+                result = await self._memory.areinforce(episode_id, reward=reward, **scope)
+                return self._credited(result)
+            await self._memory.ahold(episode_id, **held_of(state), **scope)
+            held = True
         except (RewardConflictError, WriteConflictError):
-            return self._stands(await self._memory.aepisode(episode_id, **scope))
-
-    def _open(self, state: MemRLState) -> Update:
-        emit("held", state["episode_id"])
-        return {"reward": None}
+            held = False
+        episode = await self._memory.aepisode(episode_id, **scope)
+        return self._kept(held, episode, await self._learner.alearning())
 
     def _credited(self, result: Reinforcement) -> Update:
         emit(
@@ -211,10 +211,19 @@ class Nodes:
             credits=[asdict(credit) for credit in result.credits],
             skipped=list(result.skipped),
         )
+        if result.memory_id is not None and not result.applied:
+            emit("already_learned", result.episode_id, reward=result.reward)
         return {"memory_id": result.memory_id}
 
+    def _kept(self, held: bool, episode: Episode, learning: LearningConfig) -> Update:
+        """The answer waits for its reward, or what an earlier run of this episode got stands."""
+        if held and episode.reward is None:
+            emit("held", episode.episode_id)
+            return {"reward": None}
+        return {**self._stands(episode), "outcome": learning.outcome(episode.reward)}
+
     def _stands(self, episode: Episode) -> Update:
-        """An earlier run of this episode was rewarded differently: that reward stands."""
+        """The first reward and the first memory of an episode stand."""
         emit("already_learned", episode.episode_id, reward=episode.reward)
         return {"reward": episode.reward, "memory_id": episode.memory_id}
 

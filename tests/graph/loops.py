@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.graph import START, MessagesState, StateGraph
 
 TASK = "reset the router"
@@ -68,3 +69,27 @@ def dump(folder):
     """Every row of the bank in a folder, read by a connection of its own."""
     with sqlite3.connect(folder / "memrl.sqlite3") as connection:
         return list(connection.iterdump())
+
+
+def wrap_step(builder, name, before=None, after=None):
+    """Run functions around one step of a builder, inside its node."""
+    step = builder.nodes[name].runnable
+    before, after = before or _nothing, after or _nothing
+
+    def blocking(state, config: RunnableConfig):
+        before()
+        update = step.invoke(state, config)
+        after()
+        return update
+
+    async def awaited(state, config: RunnableConfig):
+        before()
+        update = await step.ainvoke(state, config)
+        after()
+        return update
+
+    builder.nodes[name].runnable = RunnableLambda(blocking, awaited, name=name)
+
+
+def _nothing():
+    pass
