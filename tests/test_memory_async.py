@@ -41,16 +41,20 @@ def locked(folder):
 
 def watch_writes(memory):
     """An event that is set when a write begins in the bank's thread."""
-    begun = threading.Event()
+    begun, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def traced(sql):
+        if sql.startswith("BEGIN IMMEDIATE") and not loop.is_closed():
+            loop.call_soon_threadsafe(begun.set)
+
     with memory._store._sidecar.read() as db:
-        db.set_trace_callback(lambda sql: sql.startswith("BEGIN IMMEDIATE") and begun.set())
+        db.set_trace_callback(traced)
     return begun
 
 
 async def is_waiting(task, begun):
     """Give the loop many turns until a write has begun, and some more while it waits."""
-    while not begun.is_set():
-        await asyncio.sleep(0)
+    await begun.wait()
     for _ in range(100):
         await asyncio.sleep(0)
     return not task.done()
@@ -257,9 +261,10 @@ async def test_a_timed_out_call_can_be_repeated(open_bank, locked):
 def test_closing_finishes_what_was_handed_over(open_bank, locked):
     memory = open_bank()
     made = memory.remember("reset a router", "lesson")
-    begun, other = watch_writes(memory), locked()
+    other = locked()
 
     async def hand_over():
+        begun = watch_writes(memory)
         task = asyncio.create_task(memory.areinforce("e", reward=1, ids=[made.id]))
         assert await is_waiting(task, begun)
         task.cancel()
