@@ -80,7 +80,8 @@ class Nodes:
     def _request(self, state: MemRLState, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         task = self._learner.task(state)
         arguments = self._retriever.recall_arguments(config)
-        arguments["episode_id"] = arguments["episode_id"] or derive_episode_id(state, task)
+        if arguments["episode_id"] is None:
+            arguments["episode_id"] = derive_episode_id(state, task)
         return task, arguments
 
     def _exposed(self, recall: Recall) -> tuple[Update, list[str]]:

@@ -7,13 +7,15 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from loops import TASK
 
 from langchain_memrl import MemRLRetriever
+from langchain_memrl.core.probes import PROBES
 
+PROBE_VECTORS = {text: FakeEmbeddings().vector(text) for text in PROBES}  # once: they cost most
 SEED = {"intent": "restart the modem", "lesson": "Press it for ten seconds."}
 
 
 @pytest.fixture
 def embeddings():
-    return FakeEmbeddings(vectors={TASK: [1, 0], SEED["intent"]: at_cosine(0.8)})
+    return FakeEmbeddings(vectors={**PROBE_VECTORS, TASK: [1, 0], SEED["intent"]: at_cosine(0.8)})
 
 
 @pytest.fixture
