@@ -1,6 +1,7 @@
 """What is accepted from outside: texts, names, metadata. Checked before any effect."""
 
 import json
+import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Any
@@ -9,11 +10,15 @@ from langchain_memrl.errors import InputError
 
 TEXT_LIMIT = 1024 * 1024
 NAME_LIMIT = 255
+ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs"})
+"""Unicode categories of spaces, controls, formats and surrogates. A character this Python does not
+know yet, such as a new emoji, is taken to be visible."""
 
 
 def is_blank(text: str) -> bool:
     """Whether nothing in a text would be visible: spaces, controls, zero-width characters."""
-    return not any(unicodedata.category(char)[0] not in "ZC" for char in text)
+    return all(unicodedata.category(char) in INVISIBLE for char in text)
 
 
 def check_text(name: str, text: Any, *, blank: bool = False, limit: int = TEXT_LIMIT) -> str:
@@ -88,7 +93,7 @@ def check_metadata(value: Mapping[str, Any] | None) -> dict[str, Any]:
             "and lists or dicts of these"
         ) from None
     check_text("metadata", text)
-    if copy != value or "\\u0000" in text:
+    if copy != value or ESCAPED_NUL.search(text):
         raise InputError(
             "metadata would not come back unchanged; expected str keys and plain JSON values"
         )

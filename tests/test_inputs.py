@@ -18,6 +18,7 @@ BLANK = [
     "\xad",
 ]
 VISIBLE = ["a", " a ", "0", ".", "é", "日本", "😀", "שלום", "\u200ba", "e\u0301", "٣"]
+VISIBLE += ["\ue000", "\U0001fae9"]  # private use, and an emoji that is newer than Python 3.11
 
 
 @pytest.mark.parametrize("text", BLANK, ids=ascii)
@@ -75,6 +76,7 @@ GOOD = [
     {},
     {"a": 1, "b": 2.5, "c": "x", "d": True, "e": None, "f": [1, [2]], "g": {"h": {}}},
     {"": 1, "a b": 2, "lc": 1, "$gt": 3, "日本": "😀", "a.b": "'; DROP TABLE memories"},
+    {"escaped": r"\u0000", "\\u0000": "\\\\u0000"},
     {"big": 2**62, "exponent": 1e300, "minus": -0.5, "empty": "", "blank": " "},
 ]
 
@@ -106,7 +108,17 @@ def loop():
 BAD = [
     *({"a": math.nan}, {"a": math.inf}, {"a": [-math.inf]}, {"a": {1, 2}}, {"a": b"x"}),
     *({"a": object()}, {1: "a"}, {None: 1}, {"a": (1, 2)}, {"a": {2: 1}}, {"a": "\x00"}),
-    *({"a": "\ud800"}, {"\x00": 1}, {"a": "x" * TEXT_LIMIT}, [], "a", 3, loop()),
+    *(
+        {"a": "\ud800"},
+        {"\x00": 1},
+        {"a": "\\\x00"},
+        {"a": "\\u0000\x00"},
+        {"a": "x" * TEXT_LIMIT},
+        [],
+        "a",
+        3,
+        loop(),
+    ),
 ]
 
 
