@@ -109,8 +109,9 @@ def _bad_q(db: sqlite3.Connection) -> list[str]:
         replayed[seq] = (q_init, 0)
     steps = "SELECT memory, reward, step_size FROM q_history ORDER BY seq"
     for seq, reward, step_size in db.execute(steps):
-        q, count = replayed.get(seq, (0.0, 0))
-        replayed[seq] = (float(q_step(q, reward, step_size)), count + 1)
+        if seq in replayed:
+            q, count = replayed[seq]
+            replayed[seq] = (float(q_step(q, reward, step_size)), count + 1)
     for seq, id, q, updates in db.execute("SELECT seq, id, q, updates FROM memories"):
         expected, count = replayed.get(seq, (q, -1))
         if count < 0:
