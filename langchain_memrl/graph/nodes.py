@@ -15,7 +15,12 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import interrupt
 
 from langchain_memrl.config import LearningConfig
-from langchain_memrl.errors import RewardConflictError, RewardError, WriteConflictError
+from langchain_memrl.errors import (
+    MemRLError,
+    RewardConflictError,
+    RewardError,
+    WriteConflictError,
+)
 from langchain_memrl.evaluators import human_verdict, settle
 from langchain_memrl.graph.agent import Agent, with_ids
 from langchain_memrl.graph.episodes import attempt_of, derive_episode_id, emit, held_of, memory_of
@@ -262,7 +267,9 @@ class Nodes:
                 type(error).__name__,
                 state["episode_id"],
             )
-        reason = None if error is None else f"{type(error).__name__}: {error}"
+            logger.debug("why the summariser failed", exc_info=error)
+        # What others raise may quote what they read; ours never does.
+        reason = str(error) if isinstance(error, MemRLError) else error and type(error).__name__
         emit("summarized", state["episode_id"], raw=lesson is None, error=reason)
         return {"lesson": lesson}
 
