@@ -21,7 +21,7 @@ from langchain_memrl.errors import (
     RewardError,
     WriteConflictError,
 )
-from langchain_memrl.evaluators import human_verdict, settle
+from langchain_memrl.evaluators import NO_STREAM, human_verdict, settle
 from langchain_memrl.graph.agent import Agent, with_ids
 from langchain_memrl.graph.episodes import attempt_of, derive_episode_id, emit, held_of, memory_of
 from langchain_memrl.graph.state import MemRLState
@@ -48,17 +48,17 @@ class Nodes:
         self._learn = learn
 
     def runnables(self) -> dict[str, Runnable[MemRLState, Update]]:
-        """The steps by name, each sync and async."""
+        """The steps by name, each sync and async; no token of a judge or summariser streams."""
+        evaluate = RunnableLambda(self.evaluate, self.aevaluate, name="evaluate")
         if self._learner.evaluator == "human":
             evaluate = RunnableLambda(self.ask_human, name="evaluate")
-        else:
-            evaluate = RunnableLambda(self.evaluate, self.aevaluate, name="evaluate")
+        summarize = RunnableLambda(self.summarize, self.asummarize, name="summarize")
         return {
             "retrieve": RunnableLambda(self.retrieve, self.aretrieve, name="retrieve"),
             "generate": RunnableLambda(self.generate, self.agenerate, name="generate"),
-            "evaluate": evaluate,
+            "evaluate": evaluate.with_config(tags=[NO_STREAM]),
             "update_q": RunnableLambda(self.update_q, self.aupdate_q, name="update_q"),
-            "summarize": RunnableLambda(self.summarize, self.asummarize, name="summarize"),
+            "summarize": summarize.with_config(tags=[NO_STREAM]),
             "write": RunnableLambda(self.write, self.awrite, name="write"),
         }
 
