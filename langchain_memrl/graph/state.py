@@ -1,9 +1,10 @@
 """What the graph's steps hand on: ids, numbers, text and messages, nothing else."""
 
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
+from typing_extensions import TypedDict  # before Python 3.12, schemas need this one
 
 from langchain_memrl.types import Outcome
 
