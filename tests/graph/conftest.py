@@ -1,8 +1,13 @@
+import os
 import sqlite3
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from fakes import FakeEmbeddings, at_cosine
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.event_hooks import register_serde_event_listener
 from langgraph.checkpoint.sqlite import SqliteSaver
 from loops import TASK
 
@@ -11,6 +16,48 @@ from langchain_memrl.core.probes import PROBES
 
 PROBE_VECTORS = {text: FakeEmbeddings().vector(text) for text in PROBES}  # once: they cost most
 SEED = {"intent": "restart the modem", "lesson": "Press it for ten seconds."}
+
+
+STRICT = "LANGGRAPH_STRICT_MSGPACK"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def strict_run(request, tmp_path_factory):
+    """This folder's tests once more with the strict serialiser, meanwhile; call it to wait.
+
+    None in the run inside.
+    """
+    wanted = any(item.path.name == "test_graph_strict.py" for item in request.session.items)
+    if os.environ.get(STRICT) or not wanted:
+        yield None
+        return
+    folder, output = Path(__file__).parent, tmp_path_factory.mktemp("strict") / "output"
+    with output.open("w") as file:
+        inside = subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)],
+            cwd=folder.parents[1],
+            env={**os.environ, STRICT: "true"},
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+
+    def wait():
+        inside.wait(250)
+        return output.read_text().strip()
+
+    yield wait
+    inside.kill()
+    inside.wait()
+
+
+@pytest.fixture(autouse=True)
+def only_registered_types():
+    """Every checkpoint that a test reads holds nothing but types LangGraph calls safe."""
+    found = []
+    stop = register_serde_event_listener(found.append)
+    yield
+    stop()
+    assert found == []
 
 
 @pytest.fixture
@@ -33,6 +80,12 @@ def retriever(bank, seed):
 def form(request):
     """How a graph is run; see `loops.run`."""
     return request.param
+
+
+@pytest.fixture
+def nested(form):
+    """Blocking runs happen inside a parent and awaited ones alone, or the other way round."""
+    return form == "blocking"
 
 
 @pytest.fixture

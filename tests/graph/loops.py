@@ -1,6 +1,7 @@
 """What the tests of the graph share: a task, two ways to run, and Q by its closed form."""
 
 import asyncio
+import itertools
 import sqlite3
 
 from langchain_core.messages import AIMessage
@@ -9,6 +10,11 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 TASK = "reset the router"
 STEPS = ["retrieve", "generate", "evaluate", "update_q", "summarize", "write"]
+
+
+def alternating(values):
+    """Pairs of a form and a value, for tests whose many cases need no second run each."""
+    return list(zip(itertools.cycle(["blocking", "awaited"]), values, strict=False))
 
 
 def ask(text=TASK):

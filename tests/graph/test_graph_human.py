@@ -22,10 +22,10 @@ def agent():
     return Counter()
 
 
-@pytest.fixture(params=[False, True], ids=["standalone", "in a parent"])
-def graph(request, agent, retriever, saver):
+@pytest.fixture
+def graph(nested, agent, retriever, saver):
     builder = create_memrl_builder(agent, retriever, evaluator="human", summarizer=verbatim)
-    if request.param:
+    if nested:
         return in_parent(builder.compile(), checkpointer=saver)
     return builder.compile(checkpointer=saver)
 

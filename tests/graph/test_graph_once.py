@@ -78,12 +78,21 @@ def compiled(builder, nested, **options):
 
 every_step = pytest.mark.parametrize("step", STEPS)
 around = pytest.mark.parametrize("when", ["before", "after"])
-both_places = pytest.mark.parametrize("nested", [False, True], ids=["standalone", "in a parent"])
+places = pytest.mark.parametrize(
+    ("form", "nested"),
+    [("blocking", False), ("awaited", True)],
+    ids=["blocking standalone", "awaited in a parent"],
+)
+other_places = pytest.mark.parametrize(
+    ("form", "nested"),
+    [("blocking", True), ("awaited", False)],
+    ids=["blocking in a parent", "awaited standalone"],
+)
 
 
 @every_step
 @around
-@both_places
+@places
 def test_a_crash_around_any_step_is_resumed_and_learned_once(
     form, bank, retriever, seed, saver, parts, step, when, nested
 ):
@@ -102,11 +111,11 @@ def test_a_crash_around_any_step_is_resumed_and_learned_once(
 @every_step
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 def test_every_durability_resumes_and_learns_once(
-    bank, retriever, seed, any_saver, parts, step, durability
+    bank, retriever, seed, saver, parts, step, durability
 ):
     builder = parts.builder(retriever)
     wrap_step(builder, step, after=crash_once())
-    graph = builder.compile(checkpointer=any_saver)
+    graph = builder.compile(checkpointer=saver)
     with pytest.raises(CrashError):
         graph.invoke(ask(), thread(), durability=durability)
     result = graph.invoke(None, thread(), durability=durability)
@@ -164,7 +173,7 @@ EFFECTS = ["record", "reinforce", "remember"]
 
 @around
 @pytest.mark.parametrize("effect", EFFECTS)
-@both_places
+@other_places
 def test_an_effect_that_dies_around_its_commit_is_resumed_and_happens_once(
     form, bank, store, retriever, seed, saver, parts, effect, when, nested
 ):
@@ -175,7 +184,7 @@ def test_an_effect_that_dies_around_its_commit_is_resumed_and_happens_once(
     assert_learned_once(bank, seed, run(form, graph, None, thread()))
 
 
-@around
+@pytest.mark.parametrize(("form", "when"), [("blocking", "before"), ("awaited", "after")])
 @pytest.mark.parametrize("effect", EFFECTS)
 def test_a_retry_policy_on_the_steps_repeats_no_effect(
     form, bank, store, retriever, seed, parts, effect, when
@@ -188,7 +197,11 @@ def test_a_retry_policy_on_the_steps_repeats_no_effect(
     assert (parts.answers, parts.lessons) == (1, 1)
 
 
-@pytest.mark.parametrize("saved", [False, True], ids=["unsaved", "saved"])
+@pytest.mark.parametrize(
+    ("form", "saved"),
+    [("blocking", False), ("awaited", True)],
+    ids=["blocking unsaved", "awaited saved"],
+)
 @around
 @pytest.mark.parametrize("effect", EFFECTS)
 def test_a_retry_policy_on_the_parents_node_repeats_no_effect(
@@ -270,7 +283,7 @@ async def test_cancelling_while_the_agent_acts_learns_nothing_and_can_be_resumed
 SAME = {"metadata": {"memrl_episode_id": "job-42"}}
 
 
-@both_places
+@places
 @pytest.mark.parametrize("saved", [False, True], ids=["unsaved", "saved"])
 def test_the_same_episode_id_run_three_times_is_learned_once(
     form, bank, retriever, seed, saver, parts, saved, nested

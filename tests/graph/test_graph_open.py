@@ -4,7 +4,7 @@ import logging
 
 import pytest
 from langchain_core.messages import AIMessage
-from loops import TASK, ask, closed_form, events, in_parent, kinds, run, thread
+from loops import TASK, alternating, ask, closed_form, events, in_parent, kinds, run, thread
 
 from langchain_memrl import (
     EpisodicMemory,
@@ -97,18 +97,21 @@ def test_open_turns_of_one_thread_are_rewarded_each_on_their_own(
 
 
 def test_two_hundred_recalls_without_a_reward_leave_q_and_rank_as_they_were(bank, seed):
+    def ranking():
+        found = bank.recall(TASK, score_threshold=None).memories
+        return [(scored.id, scored.score, scored.memory.q_value) for scored in found]
+
     bank.remember("another task", "another lesson", source="seed")
     bank.reinforce("first", reward=0.5, ids=[seed.id])
     retriever = MemRLRetriever(memory=bank, score_threshold=None, filter={"source": "seed"})
     loop = loop_of(retriever).compile()
-    before = [
-        (s.id, s.score, s.memory.q_value) for s in bank.recall(TASK, score_threshold=None).memories
-    ]
-    loop.batch([ask()] * 200, {"max_concurrency": 4})
-    after = [
-        (s.id, s.score, s.memory.q_value) for s in bank.recall(TASK, score_threshold=None).memories
-    ]
-    assert after == before
+    before = ranking()
+    for _ in range(20):
+        loop.invoke(ask())
+    for number in range(180):
+        retriever.invoke(TASK, {"metadata": {"memrl_episode_id": f"job-{number}"}})
+        assert not bank.reinforce(f"job-{number}", reward=None).applied
+    assert ranking() == before
     assert bank.get(seed.id).selections == 201
     assert bank.get(seed.id).updates == 1
     assert bank.stats().memories == 2
@@ -132,7 +135,11 @@ def failing_once(error, then):
     return call
 
 
-@pytest.mark.parametrize("error", [ProviderError("429"), TimeoutError("busy"), ValueError("bad")])
+@pytest.mark.parametrize(
+    ("form", "error"),
+    alternating([ProviderError("429"), TimeoutError("busy"), ValueError("bad")]),
+    ids=["provider", "timeout", "value"],
+)
 @pytest.mark.parametrize("part", ["agent", "evaluator"])
 def test_an_error_surfaces_as_it_is_and_is_no_failure_of_the_task(
     form, retriever, bank, seed, saver, part, error
@@ -151,25 +158,23 @@ def test_an_error_surfaces_as_it_is_and_is_no_failure_of_the_task(
     assert [memory.outcome for memory in written(bank)] == ["success"]
 
 
-@pytest.mark.parametrize(
-    ("judgement", "error"),
-    [
-        ("1.0", RewardTypeError),
-        ({"reward": 1}, RewardTypeError),
-        (float("nan"), RewardError),
-        (float("inf"), RewardError),
-        (1.01, RewardError),
-        (Verdict(2, scale="unit"), RewardError),
-        (Verdict(1.0, "won"), RewardError),
-    ],
-    ids=str,
-)
-def test_an_unusable_judgement_surfaces_and_learns_nothing(
-    form, retriever, bank, seed, judgement, error
-):
-    loop = loop_of(retriever, evaluator=lambda state: judgement).compile()
-    with pytest.raises(error):
-        run(form, loop, ask())
+UNUSABLE = {
+    "1.0": RewardTypeError,
+    (("reward", 1),): RewardTypeError,
+    float("nan"): RewardError,
+    float("inf"): RewardError,
+    1.01: RewardError,
+    Verdict(2, scale="unit"): RewardError,
+    Verdict(1.0, "won"): RewardError,
+}
+
+
+def test_an_unusable_judgement_surfaces_and_learns_nothing(form, retriever, bank, seed):
+    judgements = iter(UNUSABLE)
+    loop = loop_of(retriever, evaluator=lambda state: next(judgements)).compile()
+    for error in UNUSABLE.values():
+        with pytest.raises(error):
+            run(form, loop, ask())
     assert bank.get(seed.id).updates == 0
     assert written(bank) == []
 
@@ -239,7 +244,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("make", BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize(("form", "make"), alternating(BROKEN.values()), ids=BROKEN)
 def test_a_summariser_that_fails_leaves_the_episode_stored_raw_and_marked(
     form, retriever, bank, seed, caplog, make
 ):
@@ -278,7 +283,11 @@ def test_a_summariser_that_declines_stores_raw_without_a_warning(form, retriever
     assert (summarized["raw"], summarized["error"]) == (True, None)
 
 
-@pytest.mark.parametrize("answer", ["x" * 20_000, "", " ", "a\0b", "a\ud800b"])
+@pytest.mark.parametrize(
+    ("form", "answer"),
+    alternating(["x" * 20_000, "", " ", "a\0b", "a\ud800b"]),
+    ids=["long", "empty", "blank", "nul", "surrogate"],
+)
 def test_an_answer_that_can_be_no_lesson_is_kept_raw_without_a_warning(
     form, retriever, bank, caplog, answer
 ):

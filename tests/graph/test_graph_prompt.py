@@ -49,26 +49,35 @@ HOSTILE = {
 RENDERS = ("fenced", "turns")
 
 
-def seen_with(bank, render, text, outcome="success"):
-    """The message list an agent gets when the one memory consists of this text."""
-    bank.forget(all=True)
-    bank.remember(text, text, trajectory=text, outcome=outcome, source="seed")
-    retriever = MemRLRetriever(memory=bank, score_threshold=None)
-    model = ScriptedChatModel(responses=["an answer"])
+def showing(bank, render):
+    """Gives the messages an agent gets when the one memory consists of a text."""
+    model = ScriptedChatModel(responses=["an answer"], cycle=True)
     loop = create_memrl_graph(
-        model, retriever, evaluator=lambda state: None, summarizer=verbatim, render=render
+        model,
+        MemRLRetriever(memory=bank, score_threshold=None),
+        evaluator=lambda state: 1.0,
+        summarizer=verbatim,
+        render=render,
+        learn=False,
     )
-    loop.invoke({"messages": [SystemMessage("Be brief."), HumanMessage(TASK)]})
-    return model.calls[0]
+
+    def show(text, outcome):
+        bank.forget(all=True)
+        bank.remember(text, text, trajectory=text, outcome=outcome, source="seed")
+        loop.invoke({"messages": [SystemMessage("Be brief."), HumanMessage(TASK)]})
+        return model.calls[-1]
+
+    return show
 
 
 @pytest.mark.parametrize("outcome", ["success", "failure", "unknown"])
 @pytest.mark.parametrize("render", RENDERS)
 def test_hostile_texts_arrive_unchanged_as_data_and_change_no_roles(bank, render, outcome):
     assert len(HOSTILE) == 30
-    harmless = seen_with(bank, render, "press it", outcome)
+    show = showing(bank, render)
+    harmless = show("press it", outcome)
     for name, text in HOSTILE.items():
-        messages = seen_with(bank, render, text, outcome)
+        messages = show(text, outcome)
         assert [m.type for m in messages] == [m.type for m in harmless], name
         assert messages[0] == SystemMessage("Be brief.", id=messages[0].id), name
         assert messages[-1].content == TASK, name
@@ -78,6 +87,17 @@ def test_hostile_texts_arrive_unchanged_as_data_and_change_no_roles(bank, render
         for plain, hostile in zip(harmless[1:-1], messages[1:-1], strict=True):
             expected = plain.content.replace("press it", text)
             assert without_fence(hostile.content) == without_fence(expected), name
+            if render == "fenced":
+                assert_inside_the_fence(text, hostile.content)
+
+
+def assert_inside_the_fence(text, block):
+    lines = block.split("\n")
+    fence = lines[1]
+    assert [n for n, line in enumerate(lines) if line == fence] == [1, len(lines) - 1]
+    assert block.count(fence) == 3
+    assert "\n".join(lines[2:-1]).count(text) >= 3
+    assert text not in lines[0].replace(fence, "")
 
 
 def without_fence(content):
@@ -86,37 +106,25 @@ def without_fence(content):
     return content.replace(lines[1], "FENCE") if content.startswith("Notes from") else content
 
 
-def test_hostile_texts_stay_between_the_two_fence_lines(bank):
-    for name, text in HOSTILE.items():
-        block = seen_with(bank, "fenced", text)[1].content
-        lines = block.split("\n")
-        fence = lines[1]
-        assert [n for n, line in enumerate(lines) if line == fence] == [1, len(lines) - 1], name
-        assert block.count(fence) == 3, name
-        intro, inside = lines[0], "\n".join(lines[2:-1])
-        assert inside.count(text) >= 3, name
-        assert text not in intro.replace(fence, ""), name
-
-
 def test_hostile_texts_reach_summariser_and_judge_unchanged_and_outside_their_instructions(bank):
     grade = {"name": "Grade", "args": {"score": 1, "reason": "x"}, "id": "1"}
+    writer = ScriptedChatModel(responses=["a lesson"], cycle=True)
+    judge = ScriptedChatModel(responses=[AIMessage("", tool_calls=[grade])], cycle=True)
+    texts = iter(HOSTILE.values())
+    loop = create_memrl_graph(
+        lambda messages: next(texts),
+        MemRLRetriever(memory=bank, filter={"source": "nobody"}),
+        evaluator=LLMJudge(judge),
+        summarizer=LLMSummarizer(writer),
+    )
     for name, text in HOSTILE.items():
-        writer = ScriptedChatModel(responses=["a lesson"])
-        judge = ScriptedChatModel(responses=[AIMessage("", tool_calls=[grade])])
-        loop = create_memrl_graph(
-            lambda messages, text=text: text,
-            MemRLRetriever(memory=bank),
-            evaluator=LLMJudge(judge),
-            summarizer=LLMSummarizer(writer),
-        )
-        loop.invoke(ask(text))
-        for system, record in (writer.calls[0], judge.calls[0]):
+        result = loop.invoke(ask(text))
+        for system, record in (writer.calls[-1], judge.calls[-1]):
             assert (system.type, record.type) == ("system", "human"), name
             assert record.content.count(text) >= 2, name
             assert text not in system.content, name
-        (memory,) = bank.list(filter={"source": "agent"})
+        memory = bank.get(bank.episode(result["episode_id"]).memory_id)
         assert (memory.intent, memory.trajectory, memory.lesson) == (text, text, "a lesson"), name
-        bank.forget(all=True)
 
 
 # --- where the memories stand -------------------------------------------------------------------

@@ -159,7 +159,6 @@ SUMMARIZERS = {
 }
 
 
-@pytest.mark.parametrize("nested", [False, True], ids=["standalone", "in a parent"])
 @pytest.mark.parametrize("judge", JUDGES)
 @pytest.mark.parametrize("summarizer", SUMMARIZERS)
 def test_only_the_agents_tokens_are_streamed(form, retriever, bank, judge, summarizer, nested):
@@ -247,7 +246,6 @@ CALLERS = {
 
 
 @pytest.mark.parametrize("caller", CALLERS)
-@pytest.mark.parametrize("nested", [False, True], ids=["standalone", "in a parent"])
 def test_whatever_calls_a_model_to_judge_or_to_summarise_leaks_no_tokens(
     form, retriever, caller, nested
 ):

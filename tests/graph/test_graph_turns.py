@@ -3,7 +3,7 @@
 import pytest
 from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
-from loops import STEPS, TASK, ask, closed_form, events, in_parent, kinds, run, thread
+from loops import STEPS, TASK, alternating, ask, closed_form, events, in_parent, kinds, run, thread
 
 from langchain_memrl import create_memrl_builder
 from langchain_memrl.errors import EpisodeError
@@ -158,7 +158,9 @@ def test_going_back_before_retrieve_starts_a_new_episode(form, loop, parts, bank
 
 
 @pytest.mark.parametrize("step", STEPS[1:])
-@pytest.mark.parametrize("verdict", [1.0, -1.0, None], ids=["same", "other", "none"])
+@pytest.mark.parametrize(
+    ("form", "verdict"), alternating([1.0, -1.0, None]), ids=["same", "other", "none"]
+)
 def test_going_back_after_retrieve_changes_nothing_that_was_learned(
     form, loop, parts, bank, seed, step, verdict
 ):
