@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+import resource
+import signal
 import sqlite3
 import threading
 
@@ -10,6 +12,7 @@ import pytest
 from children import PROCESSES, SHARED, do, make_bank, open_shared, reward_often, run_all
 from children import work_until_killed as work
 
+from langchain_memrl.errors import StoreError
 from langchain_memrl.store.sidecar import FILE_NAME
 
 STEP = 0.3
@@ -193,3 +196,31 @@ def test_the_parent_goes_on_after_a_child_closed_its_copy(used, in_child):
 def test_a_forked_child_may_open_the_bank_again(folder, open_bank, in_child):
     open_bank().remember("reset a router", "lesson")
     assert in_child(lambda: len(open_bank().recall("reset a router").ids)) == "returned 1"
+
+
+# --- a full disk ------------------------------------------------------------------------------
+
+
+def test_a_full_disk_fails_the_call_and_nothing_else(folder, open_bank, in_child):
+    kept = open_bank().remember("reset a router", "lesson").id
+
+    batch = [{"intent": f"task {n}", "lesson": "x" * 100_000} for n in range(100)]
+
+    def fill():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        memory = open_bank()
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2**21, limits[1]))
+        with pytest.raises(StoreError, match=FILE_NAME):
+            memory.remember_many(batch)
+        left = [found.id for found in memory.list()]
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        memory.remember_many(batch)
+        assert memory.verify().problems == ()
+        memory.close()
+        return left == [kept]
+
+    assert in_child(fill) == "returned True"
+    memory = open_bank()
+    assert (memory.verify().problems, memory.stats().memories) == ((), 101)
+    assert memory.recall("reset a router").ids == (kept,)

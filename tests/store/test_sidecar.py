@@ -1,6 +1,8 @@
 import os
 import sqlite3
 import stat
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -311,3 +313,38 @@ def test_a_file_of_the_first_format_is_taken_to_the_next(store, folder, monkeypa
     assert list(newer.memories(SPACE, ["m1"])) == ["m1"]
     newer.close()
     assert second_connection(folder).execute("PRAGMA user_version").fetchone() == (2,)
+
+
+# --- two connections, and a clock that steps back -----------------------------------------------
+
+
+def test_what_another_connection_changed_is_seen_by_the_next_recall(folder, open_bank):
+    first, second = open_bank(), open_bank()
+    options = {"score_threshold": None, "q_weight": 0}
+    assert second.recall("reset a router").ids == ()
+    made = [first.remember(f"reset a router {n}", "lesson").id for n in range(3)]
+    assert set(second.recall("reset a router", **options).ids) == set(made)
+    first.forget(ids=[made[0]])
+    assert set(second.recall("reset a router", **options).ids) == set(made[1:])
+    first.reinforce("e", reward=1, ids=[made[1]])
+    assert second.recall("reset a router", q_weight=1, score_threshold=None).ids[0] == made[1]
+    first.update(made[1], lesson="better")
+    assert second.recall("reset a router 1", **options).memories[0].memory.lesson == "better"
+    first.forget(all=True)
+    assert second.recall("reset a router", **options).ids == ()
+    assert second.verify().ok
+
+
+def test_a_clock_that_steps_back_or_far_ahead_reorders_nothing(folder):
+    start, here = datetime(2026, 3, 29, 0, 30, tzinfo=UTC), ZoneInfo("Europe/Berlin")
+    jumps = [timedelta(0), timedelta(hours=-1), timedelta(days=3650), timedelta(hours=1)]
+    clock = iter([(start + jump).astimezone(here) for jump in jumps])
+    store = LocalStore(folder, now=lambda: next(clock))
+    store.save_fingerprint(Fingerprint("fake", np.eye(2, dtype=np.float32)))
+    for n in range(len(jumps)):
+        store.remember([new_memory(f"m{n}")], [VECTOR])
+    found = list(store.scan(SPACE))
+    assert [one.id for one in found] == ["m3", "m2", "m1", "m0"]
+    assert [one.created_at for one in reversed(found)] == [start + jump for jump in jumps]
+    assert {one.created_at.utcoffset() for one in found} == {timedelta(0)}
+    store.close()
