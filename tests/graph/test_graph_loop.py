@@ -354,6 +354,16 @@ def test_each_request_learns_in_its_own_namespace(form, bank):
     assert bank.stats().memories == 0
 
 
+def test_a_loop_over_a_view_learns_in_its_namespace_only(form, bank):
+    view = bank.in_namespace("acme")
+    retriever = MemRLRetriever(memory=view, score_threshold=None)
+    loop = create_memrl_graph(answering(), retriever, evaluator=lambda state: 1.0)
+    for _ in range(2):
+        run(form, loop, ask(), {"configurable": {"memrl_namespace": "other"}})
+    assert bank.namespaces() == ("acme",)
+    assert view.stats().updates == 1
+
+
 def test_a_request_without_a_namespace_is_an_error_before_the_agent_acts(form, bank):
     retriever = MemRLRetriever(memory=bank, namespace=FromConfig("memrl_namespace"))
     loop = create_memrl_graph(never, retriever, evaluator=lambda state: 1.0)

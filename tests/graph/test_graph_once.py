@@ -10,6 +10,7 @@ from loops import STEPS, TASK, ask, closed_form, in_parent, run, thread, wrap_st
 from watched import CrashError, WatchedStore, crash_once
 
 from langchain_memrl import EpisodicMemory, create_memrl_builder
+from langchain_memrl.errors import EpisodeError
 from langchain_memrl.store.local import LocalStore
 
 AGAIN = RetryPolicy(initial_interval=0, jitter=False, max_attempts=4, retry_on=CrashError)
@@ -339,6 +340,18 @@ def test_a_reward_that_came_first_stands_and_the_memory_carries_its_outcome(
     assert bank.get(seed.id).updates == 1
     (written,) = bank.list(filter={"source": "agent"})
     assert (written.lesson, written.outcome) == ("a lesson", "failure")
+
+
+def test_a_reward_before_the_recall_is_an_error_that_may_be_repeated(
+    form, bank, retriever, seed, parts
+):
+    parts.evaluator = lambda state: None
+    with pytest.raises(EpisodeError, match="call again"):
+        bank.reinforce("job-42", reward=1.0)
+    run(form, parts.builder(retriever).compile(), ask(), SAME)
+    assert bank.reinforce("job-42", reward=1.0).applied
+    assert not bank.reinforce("job-42", reward=1.0).applied
+    assert_learned_once(bank, seed)
 
 
 def test_a_reward_that_came_first_completes_an_episode_without_a_verdict(
