@@ -12,9 +12,7 @@ README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8"
 RUN = Path(__file__).parent.parent / ".ci" / "run"
 
 
-def test_the_python_examples_run_in_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_python_examples_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names = {
         "my_embeddings": HashingEmbeddings(),
@@ -24,7 +22,7 @@ def test_the_python_examples_run_in_order(
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), names)  # noqa: S102
+        exec(compile(block, "README.md", "exec"), names)
 
     assert len(blocks) == 2
     memory = names["memory"]

@@ -1,0 +1,77 @@
+"""Arms: configurations of the same parts. Only what is in the bank and how it ranks differs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+from langgraph.graph import END, START, StateGraph
+
+from langchain_memrl.config import LearningConfig
+from langchain_memrl.evals.suites.runbooks import Runbooks
+from langchain_memrl.graph.builder import make_memrl_nodes
+from langchain_memrl.graph.state import MemRLInput, MemRLState
+from langchain_memrl.memory import EpisodicMemory
+from langchain_memrl.retriever import MemRLRetriever
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One configuration.
+
+    Attributes:
+        name: Its name in records and figures.
+        notes: Which notes its bank holds: `"none"`, `"all"`, or only those that hold, `"right"`.
+        q_weight: Weight of Q in the ranking.
+        step_size: How fast Q moves; 0 never.
+    """
+
+    name: str
+    notes: str
+    q_weight: float
+    step_size: float
+
+
+ARMS = (
+    Arm("none", notes="none", q_weight=0.0, step_size=0.0),
+    Arm("rag", notes="all", q_weight=0.0, step_size=0.0),
+    Arm("memrl", notes="all", q_weight=0.5, step_size=0.3),
+    Arm("oracle", notes="right", q_weight=0.0, step_size=0.0),
+)
+
+
+def open_bank(arm: Arm, world: Runbooks, embeddings: Embeddings, seed: int) -> EpisodicMemory:
+    """A bank in memory with the arm's notes."""
+    memory = EpisodicMemory.open(
+        ":memory:",
+        embeddings=embeddings,
+        learning=LearningConfig(step_size=arm.step_size),
+        seed=seed,
+    )
+    notes = [note for note in world.notes if arm.notes == "all" or note.holds]
+    if arm.notes != "none":
+        memory.remember_many(
+            [{"intent": note.title, "lesson": note.queue, "source": "runbook"} for note in notes]
+        )
+    return memory
+
+
+def build_loop(arm: Arm, memory: EpisodicMemory, model: Any, judge: Callable[[Any], bool]) -> Any:
+    """The learning loop without its last steps: recall, answer, judge, move Q.
+
+    The notes stay the only memories, so that arms differ by ranking alone. One note is shown, as
+    an earlier question and answer: a small model copies what stands nearest.
+    """
+    nodes = make_memrl_nodes(
+        model,
+        MemRLRetriever(memory=memory, k=1, q_weight=arm.q_weight),
+        evaluator=judge,
+        render="turns",
+    )
+    steps = ("retrieve", "generate", "evaluate", "update_q")
+    builder = StateGraph(MemRLState, input_schema=MemRLInput)
+    for step in steps:
+        builder.add_node(step, nodes[step])
+    for before, after in zip((START, *steps), (*steps, END), strict=True):
+        builder.add_edge(before, after)
+    return builder.compile(name=f"runbooks-{arm.name}")
