@@ -4,7 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables import (
+    Runnable,
+    RunnableConfig,
+    RunnableLambda,
+    RunnableWithFallbacks,
+)
 from langchain_core.runnables.base import RunnableBindingBase
 from langgraph.pregel.protocol import PregelProtocol
 
@@ -70,8 +75,10 @@ class Agent:
 
 
 def _is_graph(runnable: Any) -> bool:
-    while isinstance(runnable, RunnableBindingBase):
-        runnable = runnable.bound
+    """Whether a graph stands inside what configures, retries or replaces it."""
+    while isinstance(runnable, RunnableBindingBase | RunnableWithFallbacks):
+        inside = runnable.bound if isinstance(runnable, RunnableBindingBase) else runnable.runnable
+        runnable = inside
     return isinstance(runnable, PregelProtocol)
 
 

@@ -5,7 +5,9 @@ from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, Too
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command, interrupt
 from loops import TASK, ask, in_parent, run, thread
 
@@ -165,6 +167,10 @@ def use_tool(state):
     return {"messages": [ToolMessage("pong", tool_call_id="1", name="ping")]}
 
 
+def unreachable(state):
+    raise ConnectionError("down")
+
+
 def conclude(state):
     return {"messages": [AIMessage(f"It answers after {len(state['messages'])} messages.")]}
 
@@ -184,6 +190,7 @@ GRAPHS = {
     "configured": lambda: acting_graph().with_config({"tags": ["mine"], "recursion_limit": 9}),
     "retried": lambda: acting_graph().with_retry(),
     "in a parent": lambda: in_parent(acting_graph()),
+    "with a fallback": lambda: acting_graph(unreachable).with_fallbacks([acting_graph()]),
 }
 
 
@@ -198,6 +205,37 @@ def test_a_graph_may_act_and_what_it_added_is_the_trajectory(form, retriever, ba
         'ai calls ping({"host": "x"})',
         "tool ping: pong",
         "ai: It answers after 4 messages.",
+    ]
+
+
+@tool
+def ping(host: str) -> str:
+    """Asks a machine whether it is there."""
+    return f"{host} answers"
+
+
+def test_an_agent_with_real_tools_acts_until_it_is_done(form, retriever, bank):
+    model = ScriptedChatModel(
+        responses=[
+            AIMessage("", tool_calls=[{"name": "ping", "args": {"host": "a"}, "id": "1"}]),
+            AIMessage("", tool_calls=[{"name": "ping", "args": {"host": "b"}, "id": "2"}]),
+            "Both answer.",
+        ]
+    ).bind_tools([ping])
+    builder = StateGraph(MessagesState).add_node("tools", ToolNode([ping]))
+    builder.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
+    builder.add_edge(START, "model").add_edge("tools", "model")
+    builder.add_conditional_edges("model", tools_condition)
+    result = run(form, loop_of(builder.compile(), retriever).compile(), ask())
+    said = [message.type for message in result["messages"]]
+    assert said == ["human", "ai", "tool", "ai", "tool", "ai"]
+    assert written(bank).lesson == "Both answer."
+    assert written(bank).trajectory.split("\n") == [
+        'ai calls ping({"host": "a"})',
+        "tool ping: a answers",
+        'ai calls ping({"host": "b"})',
+        "tool ping: b answers",
+        "ai: Both answer.",
     ]
 
 
