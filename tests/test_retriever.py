@@ -214,6 +214,13 @@ def test_an_empty_bank_and_a_blank_task_give_no_documents(bank, retriever, ask):
     assert ask(MemRLRetriever(memory=bank, namespace="empty"), TASK) == []
 
 
+def test_a_bank_emptied_and_filled_again_is_searched_anew(bank, ids, retriever, ask):
+    bank.forget(ids=list(ids.values()))
+    assert ask(retriever, TASK) == []
+    bank.remember("restart the modem", "after all")
+    assert lessons(ask(retriever, TASK)) == ["after all"]
+
+
 def test_exploration_is_drawn_anew_for_every_call(open_bank):
     def drawn(epsilon):
         bank = open_bank(":memory:", seed=3)
