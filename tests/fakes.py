@@ -1,6 +1,7 @@
 """Stand-ins for what lies outside: an embedding model that counts and goes wrong when told."""
 
 import asyncio
+import functools
 import hashlib
 import inspect
 
@@ -21,6 +22,15 @@ FAULTS = {
     "text": lambda rows: [["a"] * len(row) for row in rows],
     "shuffled": lambda rows: rows[::-1],
 }
+
+
+@functools.lru_cache(maxsize=10_000)
+def numbers_of(text, dimension):
+    """A unit vector that only depends on the text."""
+    numbers = np.random.default_rng([*hashlib.sha256(text.encode()).digest()]).normal(
+        size=dimension
+    )
+    return tuple((numbers / np.linalg.norm(numbers)).tolist())
 
 
 class ProviderError(Exception):
@@ -54,9 +64,7 @@ class FakeEmbeddings(Embeddings):
         if text in self.vectors:
             given = list(map(float, self.vectors[text]))
             return given + [0.0] * (self.dimension - len(given))
-        seed = hashlib.sha256(f"{self.model}\n{text}".encode()).digest()
-        numbers = np.random.default_rng(list(seed)).normal(size=self.dimension)
-        return (numbers / np.linalg.norm(numbers)).tolist()
+        return list(numbers_of(f"{self.model}\n{text}", self.dimension))
 
     def embed_documents(self, texts):
         self.calls.append(list(texts))
