@@ -16,14 +16,15 @@ MODEL_NAME = "smollm2-135m-instruct"
 class LocalModelServer:
     """Serves SmolLM2-135M-Instruct on loopback for as long as the `with` block lasts.
 
-    llama.cpp runs inside this process (package `xllamacpp`): one slot, one thread per core, about
-    200 MB. Any client of the OpenAI protocol can use it; requests of several clients wait for each
+    llama.cpp runs inside this process (package `xllamacpp`): one slot, about 200 MB. Any client of the OpenAI protocol can use it; requests of several clients wait for each
     other. With temperature 0 the same prompt gets the same answer.
 
     Args:
         model_file: a GGUF file; by default the one of `fetch_model`, fetched when missing.
         context: longest prompt plus answer, in tokens.
-        threads: computing threads; by default one per core.
+        threads: computing threads; by default one for every two cores. llama.cpp's threads wait for
+            each other at every layer, so one more than the machine has free makes it many times
+            slower.
 
     Attributes:
         base_url: address for OpenAI clients, ending in `/v1`.
@@ -52,7 +53,7 @@ class LocalModelServer:
         """Only note the settings; nothing starts before the `with` block."""
         self._model_file = model_file
         self._context = context
-        self._threads = threads or os.cpu_count() or 1
+        self._threads = threads or max(1, (os.cpu_count() or 1) // 2)
         self._server: Any = None
 
     @property
