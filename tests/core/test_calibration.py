@@ -66,6 +66,16 @@ def test_with_more_intents_the_threshold_moves_to_the_nearest_neighbour_quantile
     assert calibrate(92, intents, probes).threshold == pytest.approx(0.46, abs=1e-6)
 
 
+def test_the_threshold_moves_from_the_probes_to_the_nearest_neighbours():
+    # Intents at 0, 60 and 90 degrees: nearest neighbours at cosine .5, .866025 and .866025; their
+    # 5 % quantile lies at position .1: .5 + .1 * .366025 = .536603. The probe is at 180 degrees;
+    # cosines -1, -.5, 0, their 99 % quantile at position 1.98: -.5 + .98 * .5 = -.01.
+    # (8 * -.01 + 3 * .536603) / (8 + 3) = .139073
+    assert calibrate(3, plane(0, 60, 90), FAR).threshold == pytest.approx(0.139073, abs=1e-6)
+    # The same sample of a bank of 992 intents: (8 * -.01 + 992 * .536603) / 1000 = .532230
+    assert calibrate(992, plane(0, 60, 90), FAR).threshold == pytest.approx(0.532230, abs=1e-6)
+
+
 def test_the_threshold_is_a_cosine():
     vectors = np.full((2, 7), 7**-0.5, dtype=np.float32)
     assert calibrate(2, vectors, vectors).threshold <= 1.0
