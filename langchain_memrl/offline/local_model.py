@@ -16,8 +16,9 @@ MODEL_NAME = "smollm2-135m-instruct"
 class LocalModelServer:
     """Serves SmolLM2-135M-Instruct on loopback for as long as the `with` block lasts.
 
-    llama.cpp runs inside this process (package `xllamacpp`): one slot, about 200 MB. Any client of the OpenAI protocol can use it; requests of several clients wait for each
-    other. With temperature 0 the same prompt gets the same answer.
+    llama.cpp runs inside this process (package `xllamacpp`): one slot, about 200 MB. Any client of
+    the OpenAI protocol can use it; requests of several clients wait for each other. With
+    temperature 0 the same prompt gets the same answer.
 
     Args:
         model_file: a GGUF file; by default the one of `fetch_model`, fetched when missing.
