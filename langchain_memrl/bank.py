@@ -83,6 +83,8 @@ class Bank:
             StoreCorruptError: The database is damaged.
             ConfigError: `learning` differs from the saved settings.
         """
+        if isinstance(location, str) and is_blank(location):
+            raise ConfigError('location is blank; expected a folder or ":memory:"')
         if "://" in str(location):
             kind = str(location).split("://", 1)[0]
             raise ConfigError(f'location starts with {kind}://; expected a folder or ":memory:"')

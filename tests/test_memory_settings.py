@@ -170,6 +170,16 @@ def test_an_address_of_a_server_is_refused_with_what_is_expected(open_bank):
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("location", ["", " ", "\n"])
+def test_a_blank_location_is_refused_instead_of_using_the_current_folder(
+    open_bank, location, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="location is blank"):
+        open_bank(location)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_closed_bank_says_so(form, open_bank):
     memory = form(open_bank())
     made = memory.remember("task", "lesson")
