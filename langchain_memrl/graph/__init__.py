@@ -5,5 +5,6 @@ from langchain_memrl.graph.builder import (
     create_memrl_graph,
     make_memrl_nodes,
 )
+from langchain_memrl.graph.state import MemRLState
 
-__all__ = ["create_memrl_builder", "create_memrl_graph", "make_memrl_nodes"]
+__all__ = ["MemRLState", "create_memrl_builder", "create_memrl_graph", "make_memrl_nodes"]

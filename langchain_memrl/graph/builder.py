@@ -128,7 +128,7 @@ def make_memrl_nodes(
     render: Render = "fenced",
     max_memory_tokens: int = 1500,
 ) -> dict[str, Runnable[MemRLState, dict[str, Any]]]:
-    """The single steps, for a graph of your own whose state extends `MemRLState`.
+    """The single steps, for a graph of your own whose state extends `graph.MemRLState`.
 
     Arguments as in `create_memrl_graph`.
 

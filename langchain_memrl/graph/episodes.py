@@ -1,6 +1,7 @@
 """What a step makes of the state: the episode's id, its records, its events."""
 
 import hashlib
+import logging
 from typing import Any
 
 from langgraph.config import get_stream_writer
@@ -8,6 +9,8 @@ from langgraph.runtime import get_runtime
 
 from langchain_memrl.graph.state import MemRLState
 from langchain_memrl.summarizers import Attempt
+
+logger = logging.getLogger("langchain_memrl")
 
 
 def attempt_of(state: MemRLState) -> Attempt:
@@ -52,6 +55,16 @@ def derive_episode_id(state: MemRLState, task: str) -> str:
     messages = [message.id for message in state.get("messages") or []]
     parts = (info.thread_id if info else None, step, task, messages)
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
+
+
+def warn_without_checkpointer() -> None:
+    """Say that a run cannot be paused: LangGraph knows no thread then."""
+    info = get_runtime().execution_info
+    if info is None or info.thread_id is None:
+        logger.warning(
+            'evaluator="human" waits for a person, but this run has no checkpointer to wait with; '
+            "compile the outermost graph with one"
+        )
 
 
 def emit(event: str, episode_id: str | None, **values: Any) -> None:

@@ -23,7 +23,14 @@ from langchain_memrl.errors import (
 )
 from langchain_memrl.evaluators import NO_STREAM, human_verdict, settle
 from langchain_memrl.graph.agent import Agent, with_ids
-from langchain_memrl.graph.episodes import attempt_of, derive_episode_id, emit, held_of, memory_of
+from langchain_memrl.graph.episodes import (
+    attempt_of,
+    derive_episode_id,
+    emit,
+    held_of,
+    memory_of,
+    warn_without_checkpointer,
+)
 from langchain_memrl.graph.state import MemRLState
 from langchain_memrl.learner import Learner, trajectory_text
 from langchain_memrl.rendering import fit
@@ -158,6 +165,7 @@ class Nodes:
             "intent": state["intent"],
             "answer": state["answer"],
         }
+        warn_without_checkpointer()
         while True:
             reply = interrupt(question)
             try:

@@ -197,3 +197,14 @@ def test_a_summariser_may_wait_for_a_person(form, agent, retriever, bank, saver)
     assert question(run(form, graph, ask(), thread())) == "what did we learn?"
     run(form, graph, Command(resume="Patience."), thread())
     assert [memory.lesson for memory in written(bank)] == ["Patience."]
+
+
+def test_waiting_for_a_person_without_a_checkpointer_is_said(agent, retriever, caplog):
+    graph = create_memrl_graph(agent, retriever, evaluator="human", summarizer=verbatim)
+    assert question(graph.invoke(ask()))["intent"] == TASK
+    assert "no checkpointer" in caplog.text
+
+
+def test_with_a_checkpointer_there_is_nothing_to_say(form, graph, caplog):
+    run(form, graph, ask(), thread())
+    assert "no checkpointer" not in caplog.text
