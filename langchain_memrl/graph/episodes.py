@@ -7,6 +7,7 @@ from typing import Any
 from langgraph.config import get_stream_writer
 from langgraph.runtime import get_runtime
 
+from langchain_memrl.errors import MemRLError
 from langchain_memrl.graph.state import MemRLState
 from langchain_memrl.summarizers import Attempt
 
@@ -65,6 +66,20 @@ def warn_without_checkpointer() -> None:
             'evaluator="human" waits for a person, but this run has no checkpointer to wait with; '
             "compile the outermost graph with one"
         )
+
+
+def why_raw(error: Exception, episode_id: str) -> str:
+    """Log that a summariser failed, and the reason that may be shown.
+
+    What others raise may quote what they read; our own errors never do.
+    """
+    logger.warning(
+        "the summariser failed (%s); episode %s is stored raw, summarize_pending() can try again",
+        type(error).__name__,
+        episode_id,
+    )
+    logger.debug("why the summariser failed", exc_info=error)
+    return str(error) if isinstance(error, MemRLError) else type(error).__name__
 
 
 def emit(event: str, episode_id: str | None, **values: Any) -> None:

@@ -4,7 +4,6 @@
 has an effect before `interrupt`.
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -15,12 +14,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import interrupt
 
 from langchain_memrl.config import LearningConfig
-from langchain_memrl.errors import (
-    MemRLError,
-    RewardConflictError,
-    RewardError,
-    WriteConflictError,
-)
+from langchain_memrl.errors import RewardConflictError, RewardError, WriteConflictError
 from langchain_memrl.evaluators import NO_STREAM, human_verdict, settle
 from langchain_memrl.graph.agent import Agent, with_ids
 from langchain_memrl.graph.episodes import (
@@ -30,14 +24,13 @@ from langchain_memrl.graph.episodes import (
     held_of,
     memory_of,
     warn_without_checkpointer,
+    why_raw,
 )
 from langchain_memrl.graph.state import MemRLState
 from langchain_memrl.learner import Learner, trajectory_text
 from langchain_memrl.rendering import fit
 from langchain_memrl.retriever import MemRLRetriever
 from langchain_memrl.types import Episode, Memory, Recall, Reinforcement, ShownMemory, Verdict
-
-logger = logging.getLogger("langchain_memrl")
 
 Update = dict[str, Any]
 
@@ -268,16 +261,7 @@ class Nodes:
     def _summarized(
         self, state: MemRLState, lesson: str | None, error: Exception | None = None
     ) -> Update:
-        if error is not None:
-            logger.warning(
-                "the summariser failed (%s); episode %s is stored raw, summarize_pending() can "
-                "try again",
-                type(error).__name__,
-                state["episode_id"],
-            )
-            logger.debug("why the summariser failed", exc_info=error)
-        # What others raise may quote what they read; ours never does.
-        reason = str(error) if isinstance(error, MemRLError) else error and type(error).__name__
+        reason = None if error is None else why_raw(error, state["episode_id"])
         emit("summarized", state["episode_id"], raw=lesson is None, error=reason)
         return {"lesson": lesson}
 
