@@ -51,7 +51,10 @@ def open_bank(arm: Arm, world: Runbooks, embeddings: Embeddings, seed: int) -> E
     notes = [note for note in world.notes if arm.notes == "all" or note.holds]
     if arm.notes != "none":
         memory.remember_many(
-            [{"intent": note.title, "lesson": note.queue, "source": "runbook"} for note in notes]
+            [
+                {"intent": note.title, "lesson": f"Queue: {note.queue}", "source": "runbook"}
+                for note in notes
+            ]
         )
     return memory
 
