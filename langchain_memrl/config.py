@@ -131,7 +131,15 @@ class LearningConfig:
             object.__setattr__(self, name, float(value))
 
     def changed(self, **changes: Any) -> "LearningConfig":
-        """A checked copy with some settings replaced."""
+        """A checked copy with some settings replaced.
+
+        Success and failure rewards that are the ends of the range move with it.
+        """
+        if "reward_range" in changes:
+            low, high = self.reward_range
+            ends = {"failure_reward": low, "success_reward": high}
+            moving = {name: None for name, end in ends.items() if getattr(self, name) == end}
+            changes = moving | changes
         try:
             return replace(self, **changes)
         except TypeError as error:

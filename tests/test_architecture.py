@@ -42,7 +42,7 @@ HOMES = {
     "faiss": {"store"},
     "sqlite3": {"store"},
     "psycopg": {"store"},
-    "langgraph": {"graph", "middleware", "evals"},
+    "langgraph": {"graph", "middleware"},
     "typer": {"cli"},
 }
 WITHOUT_LANGCHAIN = {name for name, row in ROW.items() if row <= ROW["store"]}

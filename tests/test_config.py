@@ -182,3 +182,10 @@ def test_the_range_is_the_configured_one():
     assert learning.reward(7) == 7
     with pytest.raises(RewardError, match=r"\[0, 10\]"):
         learning.reward(-1)
+
+
+def test_a_new_range_moves_the_rewards_that_are_its_ends():
+    changed = LearningConfig().changed(reward_range=(0.0, 2.0))
+    assert (changed.failure_reward, changed.success_reward) == (0.0, 2.0)
+    kept = LearningConfig(success_reward=0.5).changed(reward_range=(0.0, 2.0))
+    assert (kept.failure_reward, kept.success_reward) == (0.0, 0.5)

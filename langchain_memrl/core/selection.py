@@ -28,6 +28,8 @@ class Choice(NamedTuple):
 def rank(scores: Floats, similarity: Floats, selections: Integers, age: Integers) -> Integers:
     """Order a pool, best first: higher score, then higher similarity, fewer selections, newer.
 
+    Scores are compared to 9 decimals: equal by formula means equal, whatever the last bit says.
+
     Args:
         scores: Shape (n,).
         similarity: Shape (n,).
@@ -37,7 +39,7 @@ def rank(scores: Floats, similarity: Floats, selections: Integers, age: Integers
     Returns:
         Positions, shape (n,). The same input gives the same order on every machine.
     """
-    return np.lexsort((-age, selections, -similarity, -scores)).astype(np.int64)
+    return np.lexsort((-age, selections, -similarity, -np.round(scores, 9))).astype(np.int64)
 
 
 def choose(

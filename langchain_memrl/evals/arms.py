@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
-from langgraph.graph import END, START, StateGraph
 
 from langchain_memrl.config import LearningConfig
 from langchain_memrl.evals.suites.runbooks import Runbooks
-from langchain_memrl.graph.builder import make_memrl_nodes
-from langchain_memrl.graph.state import MemRLInput, MemRLState
+from langchain_memrl.graph.builder import create_memrl_graph
 from langchain_memrl.memory import EpisodicMemory
 from langchain_memrl.retriever import MemRLRetriever
 
@@ -60,21 +58,15 @@ def open_bank(arm: Arm, world: Runbooks, embeddings: Embeddings, seed: int) -> E
 
 
 def build_loop(arm: Arm, memory: EpisodicMemory, model: Any, judge: Callable[[Any], bool]) -> Any:
-    """The learning loop without its last steps: recall, answer, judge, move Q.
+    """The learning loop, but nothing is written: arms differ by ranking alone.
 
-    The notes stay the only memories, so that arms differ by ranking alone. One note is shown, as
-    an earlier question and answer: a small model copies what stands nearest.
+    One note is shown, as an earlier question and answer: a small model copies what stands nearest.
     """
-    nodes = make_memrl_nodes(
+    return create_memrl_graph(
         model,
         MemRLRetriever(memory=memory, k=1, q_weight=arm.q_weight),
         evaluator=judge,
+        write=False,
         render="turns",
+        name=f"runbooks-{arm.name}",
     )
-    steps = ("retrieve", "generate", "evaluate", "update_q")
-    builder = StateGraph(MemRLState, input_schema=MemRLInput)
-    for step in steps:
-        builder.add_node(step, nodes[step])
-    for before, after in zip((START, *steps), (*steps, END), strict=True):
-        builder.add_edge(before, after)
-    return builder.compile(name=f"runbooks-{arm.name}")

@@ -12,6 +12,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_memrl.evals.arms import ARMS, Arm, build_loop, open_bank
 from langchain_memrl.evals.records import EpisodeRecord
 from langchain_memrl.evals.suites.runbooks import INSTRUCTION, Ticket, make_runbooks, score
+from langchain_memrl.memory import EpisodicMemory
 
 
 def run_runbooks(
@@ -43,33 +44,41 @@ def run_runbooks(
         return score(state["answer"], truth[state["intent"]])
 
     with ExitStack() as stack:
-        loops = {}
-        for arm in arms:
-            memory = stack.enter_context(open_bank(arm, world, embeddings, seed))
-            loops[arm.name] = build_loop(arm, memory, model, judge)
+        banks = {
+            arm.name: stack.enter_context(open_bank(arm, world, embeddings, seed)) for arm in arms
+        }
+        loops = {arm.name: build_loop(arm, banks[arm.name], model, judge) for arm in arms}
         order = random.Random(seed)  # noqa: S311 - an experiment, not a secret
         step = 0
         for epoch in range(epochs):
             for ticket in order.sample(world.tickets, len(world.tickets)):
                 for arm in arms:
-                    yield _answer(loops[arm.name], arm.name, epoch, step, ticket)
+                    episode_id = f"{epoch}-{ticket.id}"
+                    started = time.perf_counter()
+                    result = _answer(loops[arm.name], ticket, episode_id)
+                    yield EpisodeRecord(
+                        arm=arm.name,
+                        epoch=epoch,
+                        step=step,
+                        task=ticket.id,
+                        answer=result["messages"][-1].text,
+                        success=result["reward"] > 0,
+                        **_shown(banks[arm.name], ticket, episode_id),
+                        seconds=time.perf_counter() - started,
+                    )
                 step += 1
 
 
-def _answer(loop: Any, arm: str, epoch: int, step: int, ticket: Ticket) -> EpisodeRecord:
-    started = time.perf_counter()
-    state = loop.invoke(
+def _answer(loop: Any, ticket: Ticket, episode_id: str) -> Any:
+    """Let an arm answer a ticket and learn from it."""
+    return loop.invoke(
         {"messages": [SystemMessage(INSTRUCTION), HumanMessage(ticket.text)]},
-        {"metadata": {"memrl_episode_id": f"{arm}-{epoch}-{ticket.id}"}},
+        {"metadata": {"memrl_episode_id": episode_id}},
     )
-    return EpisodeRecord(
-        arm=arm,
-        epoch=epoch,
-        step=step,
-        task=ticket.id,
-        answer=state["answer"],
-        success=state["outcome"] == "success",
-        shown=tuple(memory["id"] for memory in state["memories"]),
-        q_values=tuple(memory["q_value"] for memory in state["memories"]),
-        seconds=time.perf_counter() - started,
-    )
+
+
+def _shown(memory: EpisodicMemory, ticket: Ticket, episode_id: str) -> dict[str, Any]:
+    """What the episode recorded: ids in its prompt and their Q at that moment."""
+    recorded = memory.recall(ticket.text, episode_id=episode_id)
+    q_values = {candidate.id: candidate.q_value for candidate in recorded.candidates}
+    return {"shown": recorded.ids, "q_values": tuple(q_values[id] for id in recorded.ids)}

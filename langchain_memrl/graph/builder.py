@@ -24,6 +24,7 @@ def create_memrl_graph(
     evaluator: Evaluator | Literal["human"],
     summarizer: Summarizer | None = None,
     learn: bool = True,
+    write: bool = True,
     intent: Callable[[Any], str] | None = None,
     render: Render = "fenced",
     max_memory_tokens: int = 1500,
@@ -51,6 +52,7 @@ def create_memrl_graph(
         summarizer: Writes the lesson. By default the agent itself where it is a chat model, else
             the answer is kept verbatim.
         learn: False freezes the bank: recall only.
+        write: False moves Q but writes no memories: a fixed set of notes learns its ranking.
         intent: Finds the task text in the state; the last human message by default.
         render: `"fenced"`, `"turns"`, or a callable `(messages, memories) -> prompt`.
         max_memory_tokens: Budget of the memories in one prompt.
@@ -68,6 +70,7 @@ def create_memrl_graph(
         evaluator=evaluator,
         summarizer=summarizer,
         learn=learn,
+        write=write,
         intent=intent,
         render=render,
         max_memory_tokens=max_memory_tokens,
@@ -82,6 +85,7 @@ def create_memrl_builder(
     evaluator: Evaluator | Literal["human"],
     summarizer: Summarizer | None = None,
     learn: bool = True,
+    write: bool = True,
     intent: Callable[[Any], str] | None = None,
     render: Render = "fenced",
     max_memory_tokens: int = 1500,
@@ -97,6 +101,7 @@ def create_memrl_builder(
         evaluator=evaluator,
         summarizer=summarizer,
         learn=learn,
+        write=write,
         intent=intent,
         render=render,
         max_memory_tokens=max_memory_tokens,
@@ -107,13 +112,16 @@ def create_memrl_builder(
     builder.add_edge(START, "retrieve")
     builder.add_edge("retrieve", "generate")
     builder.add_edge("generate", "evaluate")
-    if learn:
-        builder.add_edge("evaluate", "update_q")
+    if not learn:
+        builder.add_edge("evaluate", END)
+        return builder
+    builder.add_edge("evaluate", "update_q")
+    if write:
         builder.add_conditional_edges("update_q", _after_update, ["summarize", END])
         builder.add_edge("summarize", "write")
         builder.add_edge("write", END)
     else:
-        builder.add_edge("evaluate", END)
+        builder.add_edge("update_q", END)
     return builder
 
 
@@ -124,6 +132,7 @@ def make_memrl_nodes(
     evaluator: Evaluator | Literal["human"],
     summarizer: Summarizer | None = None,
     learn: bool = True,
+    write: bool = True,
     intent: Callable[[Any], str] | None = None,
     render: Render = "fenced",
     max_memory_tokens: int = 1500,
@@ -133,8 +142,8 @@ def make_memrl_nodes(
     Arguments as in `create_memrl_graph`.
 
     Returns:
-        `retrieve`, `generate` and `evaluate`, and with `learn` also `update_q`, `summarize` and
-        `write`, in the order in which they run.
+        `retrieve`, `generate` and `evaluate`, with `learn` also `update_q`, and with `write` also
+        `summarize` and `write`, in the order in which they run.
     """
     learner = Learner(
         retriever.memory,
@@ -145,9 +154,9 @@ def make_memrl_nodes(
         render=render,
         max_memory_tokens=max_memory_tokens,
     )
-    runnables = Nodes(Agent(agent), retriever, learner, learn=learn).runnables()
-    frozen = ("retrieve", "generate", "evaluate")
-    return runnables if learn else {name: runnables[name] for name in frozen}
+    nodes = Nodes(Agent(agent), retriever, learner, learn=learn, write=write)
+    steps = 3 if not learn else 6 if write else 4
+    return dict(list(nodes.runnables().items())[:steps])
 
 
 def _after_update(state: MemRLState) -> str:

@@ -39,13 +39,19 @@ class Nodes:
     """The six steps over one retriever, one agent and one learner."""
 
     def __init__(
-        self, agent: Agent, retriever: MemRLRetriever, learner: Learner, *, learn: bool
+        self,
+        agent: Agent,
+        retriever: MemRLRetriever,
+        learner: Learner,
+        *,
+        learn: bool,
+        write: bool,
     ) -> None:
         self._agent = agent
         self._retriever = retriever
         self._learner = learner
         self._memory = retriever.memory
-        self._learn = learn
+        self._learn, self._write = learn, write
 
     def runnables(self) -> dict[str, Runnable[MemRLState, Update]]:
         """The steps by name, each sync and async; no token of a judge or summariser streams."""
@@ -187,7 +193,8 @@ class Nodes:
             if state["reward"] is not None:
                 reward = state["reward"]
                 return self._credited(self._memory.reinforce(episode_id, reward=reward, **scope))
-            self._memory.hold(episode_id, **held_of(state), **scope)
+            if self._write:
+                self._memory.hold(episode_id, **held_of(state), **scope)
             held = True
         except (RewardConflictError, WriteConflictError):
             held = False
@@ -202,7 +209,8 @@ class Nodes:
                 reward = state["reward"]
                 result = await self._memory.areinforce(episode_id, reward=reward, **scope)
                 return self._credited(result)
-            await self._memory.ahold(episode_id, **held_of(state), **scope)
+            if self._write:
+                await self._memory.ahold(episode_id, **held_of(state), **scope)
             held = True
         except (RewardConflictError, WriteConflictError):
             held = False

@@ -94,3 +94,9 @@ def test_the_nearest_intents_come_closest_first_and_ties_go_to_the_newer():
     similarity, ids = np.array([0.5, 0.9, 0.5, 0.1]), np.array([1, 2, 3, 4])
     assert nearest(similarity, ids, 3).tolist() == [1, 2, 0]
     assert nearest(similarity, ids, 99).tolist() == [1, 2, 0, 3]
+
+
+def test_scores_that_differ_by_a_last_bit_only_are_a_tie():
+    # .1 + .2 is one last bit above .3; the second has the higher similarity and wins the tie.
+    scores, similarity = np.array([0.1 + 0.2, 0.3]), np.array([0.5, 0.6])
+    assert rank(scores, similarity, np.zeros(2, int), np.arange(2)).tolist() == [1, 0]

@@ -93,3 +93,15 @@ def test_a_learning_loop_on_the_same_bank_does_write(folder, embeddings, filled)
         retriever = MemRLRetriever(memory=bank, score_threshold=None)
         create_memrl_graph(lambda m: "x", retriever, evaluator=lambda s: 1.0).invoke(ask())
     assert dump(folder) != filled
+
+
+@pytest.mark.parametrize("reward", [1.0, None])
+def test_without_writing_q_moves_and_no_memory_is_added(form, bank, retriever, seed, reward):
+    graph = create_memrl_graph(
+        lambda messages: "an answer", retriever, evaluator=lambda state: reward, write=False
+    )
+    result = run(form, graph, ask(), {})
+    if reward is None:
+        bank.reinforce(result["episode_id"], reward=1.0)
+    assert bank.get(seed.id).q_value == pytest.approx(0.3)
+    assert [memory.id for memory in bank.list()] == [seed.id]
