@@ -58,19 +58,17 @@ def choose_memories(
         ids = tuple(pool.ids[place] for place in choice.chosen)
         size = max(KEPT_CANDIDATES, len(ids))
         best = list(dict.fromkeys([*choice.chosen.tolist(), *order.tolist()]))[:size]
-        candidates = tuple(
-            Candidate(
-                id=pool.ids[place],
-                similarity=float(pool.similarity[place]),
-                q_value=float(pool.q_values[place]),
-                updates=int(pool.updates[place]),
-                similarity_part=float(scores.similarity_part[place]),
-                q_part=float(scores.q_part[place]),
-                score=float(scores.score[place]),
-                probability=float(choice.probability[place]),
-            )
-            for place in best
+        numbers = (
+            pool.similarity,
+            pool.q_values,
+            pool.updates,
+            scores.similarity_part,
+            scores.q_part,
+            scores.score,
+            choice.probability,
         )
+        columns = [values[best].tolist() for values in numbers]
+        candidates = tuple(map(Candidate, [pool.ids[place] for place in best], *columns))
     return RecallRecord(
         namespace=namespace,
         episode_id=task.episode_id or "",

@@ -16,6 +16,9 @@ Vectors = NDArray[np.float32]
 FLOAT32_SLACK = 1e-5
 """More than a float32 product of two unit vectors can be off; hits this close are recomputed."""
 
+MARGIN = 16
+"""How many more hits than needed are asked of FAISS, to see ties at the border."""
+
 SPARSE_SHARE = 0.3
 """Below this share of allowed rows, gathering them is cheaper than scanning all."""
 
@@ -77,11 +80,11 @@ class NumpyIndex:
 
 
 class FaissIndex:
-    """A `faiss.IndexFlatIP` as storage, scanned row by row with NumPy over FAISS's own buffer.
+    """A `faiss.IndexFlatIP`; what a filter lets through is scanned in FAISS's own buffer.
 
-    For a single query the scan is bound by memory and takes the time of `IndexFlatIP.search`;
-    `vecdot` wakes no thread pool, so a busy machine or a fork cannot stall it. Rows within
-    float32 noise of the k-th hit are recomputed in float64, so the answer is the reference's.
+    Searched in the calling thread alone: for one query FAISS's thread pool makes it slower, and a
+    busy machine or a fork cannot stall what it does not use. Rows within float32 noise of the last
+    hit are recomputed in float64, so the answer is the reference's.
     """
 
     def __init__(self, dimension: int) -> None:
@@ -109,25 +112,40 @@ class FaissIndex:
 
     def search(self, query: Vectors, limit: int, allowed: Ids | None = None) -> Hits:
         """See `VectorIndex.search`."""
-        rows = None if allowed is None else np.flatnonzero(np.isin(self.ids, allowed))
-        size = self.ids.size if rows is None else rows.size
-        if size == 0:
-            return Hits(self.ids[:0], np.empty(0))
-        vectors = self.vectors
-        if rows is not None and size < SPARSE_SHARE * self.ids.size:
-            close = np.vecdot(vectors[rows], query)
-        else:
-            close = np.vecdot(vectors, query)
-            close = close if rows is None else close[rows]
-        if size > limit:
-            boundary = np.partition(close, size - limit)[size - limit] - FLOAT32_SLACK
-            near = np.flatnonzero(close >= boundary)
-        else:
-            near = np.arange(size)
-        rows = near if rows is None else rows[near]
-        ids, similarity = self.ids[rows], cosines(vectors[rows], query)
+        rows = self._nearest(query, limit) if allowed is None else None
+        if rows is None:
+            rows = self._scan(query, limit, allowed)
+        ids, similarity = self.ids[rows], cosines(self.vectors[rows], query)
         best = nearest(similarity, ids, limit)
         return Hits(ids[best], similarity[best])
+
+    def _nearest(self, query: Vectors, limit: int) -> Ids | None:
+        """Rows that may be among the best, by FAISS; None where too many are as close as that."""
+        wanted = limit + MARGIN
+        if wanted >= self.ids.size:
+            return np.arange(self.ids.size)
+        threads = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(1)
+        try:
+            close, rows = self._flat.search(query[None], wanted)
+        finally:
+            faiss.omp_set_num_threads(threads)
+        near: Ids = rows[0][close[0] >= close[0][limit - 1] - FLOAT32_SLACK]
+        return None if near.size == wanted else near
+
+    def _scan(self, query: Vectors, limit: int, allowed: Ids | None) -> Ids:
+        """The same over the allowed rows, one product each."""
+        rows = np.arange(self.ids.size)
+        if allowed is not None:
+            rows = np.flatnonzero(np.isin(self.ids, allowed))
+        if rows.size <= limit:
+            return rows
+        sparse = rows.size < SPARSE_SHARE * self.ids.size
+        vectors = self.vectors
+        close = np.vecdot(vectors[rows], query) if sparse else np.vecdot(vectors, query)[rows]
+        place = rows.size - limit
+        near: Ids = rows[close >= np.partition(close, place)[place] - FLOAT32_SLACK]
+        return near
 
 
 def write_file(path: Path, ids: Ids, vectors: Vectors) -> None:
