@@ -169,9 +169,12 @@ class Bank:
         excluded = check_texts("exclude_intents", exclude_intents)
         self._notices.recalled(task.episode_id for task in tasks)
         searched = [task for task in tasks if not is_blank(task.intent)]
-        if not searched or self._store.is_empty(space):
+        texts = [task.intent for task in searched]
+        known = self._store.intent_vectors(space, texts)
+        if not searched or (not known and self._store.is_empty(space)):
             return [None] * len(tasks)
-        vectors = yield from self._vectors(space, [task.intent for task in searched])
+        yield from self._check_model(save=False)
+        vectors = yield from self._complete(known, texts)
         pools = self._store.pools(
             [
                 PoolQuery(
@@ -192,11 +195,18 @@ class Bank:
         self, space: str, texts: Sequence[str], *, save: bool = False
     ) -> Steps[list[Vector]]:
         """Unit vectors; the model is checked first, and texts that are intents cost nothing."""
+        yield from self._check_model(save=save)
+        return (yield from self._complete(self._store.intent_vectors(space, texts), texts))
+
+    def _check_model(self, *, save: bool) -> Steps[None]:
+        """Compare the embedding model with the bank's, once."""
         if self._model.dimension is None:
             probes = yield list(PROBES)
             with self.embedder.checked(PROBES):
                 self._model.compare(self.embedder.name, probes, save=save)
-        known = self._store.intent_vectors(space, texts)
+
+    def _complete(self, known: dict[str, Vector], texts: Sequence[str]) -> Steps[list[Vector]]:
+        """The vectors of all texts; those not known are embedded."""
         new = [text for text in dict.fromkeys(texts) if text not in known]
         if new:
             vectors = yield new

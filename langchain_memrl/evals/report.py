@@ -40,7 +40,7 @@ def terminal_curves(records: Sequence[EpisodeRecord], width: int = 78, color: bo
     for arm in arms(records):
         curve = running_success(records, arm, WINDOW)
         style = {"color": COLORS.get(arm), "marker": "braille"} if color else {"marker": arm[0]}
-        plotext.plot(range(1, len(curve) + 1), curve, label=NAMES.get(arm, arm), **style)
+        plotext.plot(range(1, len(curve) + 1), curve, label=arm, **style)
     plotext.ylim(0, 1)
     plotext.xlabel("tickets answered")
     plotext.title(f"solved among the last {WINDOW}")

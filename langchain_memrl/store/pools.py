@@ -21,7 +21,7 @@ def find_pool(
     db: sqlite3.Connection, vectors: VectorCache, query: PoolQuery, clause: Clause | None
 ) -> Pool:
     """The `fetch_k` nearest intents above the threshold, and the memories they own."""
-    calibration = rows.find_calibration(db, query.namespace)
+    calibration = vectors.calibration(db, query.namespace)
     threshold = _threshold(query, calibration)
     hits = vectors.search(
         db,

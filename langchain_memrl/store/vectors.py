@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from langchain_memrl.core.calibration import Calibration
 from langchain_memrl.errors import StoreCorruptError
 from langchain_memrl.store.base import Vector
 from langchain_memrl.store.index import FaissIndex, Hits, Ids, VectorIndex, read_file, write_file
-from langchain_memrl.store.rows import RESTORE, to_blob, to_vector
+from langchain_memrl.store.rows import RESTORE, find_calibration, to_blob, to_vector
 from langchain_memrl.store.sidecar import get_meta, set_meta
 
 logger = logging.getLogger("langchain_memrl")
@@ -32,6 +33,14 @@ class VectorCache:
         self._indexes: dict[str, VectorIndex] = {}
         self._seen = -1  # the change the indexes are level with; -1: not loaded
         self._saved = -1
+        self._calibrations: dict[str, Calibration | None] = {}
+
+    def calibration(self, db: sqlite3.Connection, namespace: str) -> Calibration | None:
+        """The namespace's similarity statistics; they change with its intents only."""
+        self.catch_up(db)
+        if namespace not in self._calibrations:
+            self._calibrations[namespace] = find_calibration(db, namespace)
+        return self._calibrations[namespace]
 
     def search(
         self,
@@ -42,8 +51,10 @@ class VectorCache:
         allowed: Ids | None,
         excluded: Ids,
     ) -> Hits:
-        """The nearest of a namespace's intents, `allowed` (None: all) without `excluded`."""
-        self.catch_up(db)
+        """The nearest of a namespace's intents, `allowed` (None: all) without `excluded`.
+
+        As of the last `catch_up`, which `calibration` does.
+        """
         index = self._indexes.get(namespace)
         if index is None:
             return Hits(np.empty(0, dtype=np.int64), np.empty(0))
@@ -58,6 +69,7 @@ class VectorCache:
             return
         if self._seen < 0:
             self._load(db)
+        self._calibrations.clear()
         gone = db.execute(
             "SELECT id, namespace FROM forgotten_intents WHERE change > ?", (self._seen,)
         ).fetchall()
