@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from langchain_memrl.copies import Copies
 from langchain_memrl.inputs import check_name, check_text
-from langchain_memrl.operations import Operations
 from langchain_memrl.ranking import as_record
 from langchain_memrl.requests import new_id
 from langchain_memrl.steps import Steps, awaitable, blocking
@@ -11,7 +11,7 @@ from langchain_memrl.store.base import HeldAnswer
 from langchain_memrl.types import Episode, Recall
 
 
-class Episodes(Operations):
+class Episodes(Copies):
     """One task from recall to reward, step by step, for loops that render their own prompt."""
 
     def _record(self, recall: Recall, ids: Sequence[str] | None = None) -> Steps[tuple[str, ...]]:

@@ -144,6 +144,62 @@ class Operations(Bank):
             self._store.forget(space, found)
         return found
 
+    def disable(self, id: str, *, namespace: str | None = None) -> None:
+        """Keep a memory, with its Q and history, but recall it no more; `enable` undoes it.
+
+        Raises:
+            MemoryNotFoundError: It does not exist in this namespace.
+        """
+        self._mark(id, "disabled", True, namespace)
+
+    def enable(self, id: str, *, namespace: str | None = None) -> None:
+        """Let a disabled memory be recalled again."""
+        self._mark(id, "disabled", False, namespace)
+
+    def pin(self, id: str, *, namespace: str | None = None) -> None:
+        """Protect a memory from `prune`; `unpin` undoes it.
+
+        Raises:
+            MemoryNotFoundError: It does not exist in this namespace.
+        """
+        self._mark(id, "pinned", True, namespace)
+
+    def unpin(self, id: str, *, namespace: str | None = None) -> None:
+        """Let a pinned memory be pruned again."""
+        self._mark(id, "pinned", False, namespace)
+
+    def _mark(self, id: str, name: str, value: bool, namespace: str | None) -> None:
+        self._store.mark(self._space(namespace), check_name("id", id), name, value)
+
+    def prune(
+        self,
+        *,
+        max_q: float,
+        min_updates: int,
+        dry_run: bool = False,
+        namespace: str | None = None,
+    ) -> tuple[str, ...]:
+        """Forget memories that have proved useless: `Q <= max_q` after `min_updates` rewards.
+
+        Args:
+            max_q: Highest Q to forget.
+            min_updates: Fewest rewards behind it; at least 1, so that nothing untried goes.
+            dry_run: Only tell what would be forgotten.
+            namespace: This memory's own by default.
+
+        Returns:
+            The ids forgotten (or that would be); pinned memories are never among them.
+        """
+        if isinstance(max_q, bool) or not isinstance(max_q, int | float) or max_q != max_q:
+            raise InputError(f"max_q is {max_q!r}; expected a number")
+        if check_count("min_updates", min_updates) < 1:
+            raise InputError("min_updates is 0; expected at least 1")
+        space = self._space(namespace)
+        found = self._store.useless(space, float(max_q), min_updates)
+        if not dry_run:
+            self._store.forget(space, found)
+        return found
+
     @staticmethod
     def _unique_ids(ids: Sequence[str]) -> Sequence[str]:
         if isinstance(ids, str):

@@ -31,6 +31,8 @@ class Memory:
         trust: `"trusted"` or `"untrusted"`.
         created_at: When it was written (UTC).
         updated_at: When its text or metadata last changed (UTC).
+        disabled: Kept, but never recalled.
+        pinned: Never pruned.
         metadata: The user's own JSON values.
     """
 
@@ -50,6 +52,8 @@ class Memory:
     trust: str
     created_at: datetime
     updated_at: datetime
+    disabled: bool = False
+    pinned: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property

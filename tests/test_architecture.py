@@ -26,6 +26,7 @@ LAYERS = (
     ("ranking",),
     ("bank",),
     ("operations",),
+    ("copies",),
     ("episodes",),
     ("memory", "evaluators", "offline"),
     ("summarizers", "rendering"),

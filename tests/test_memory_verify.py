@@ -72,11 +72,11 @@ PLANTED = {
         (),
         "after 7 rewards",
     ),
-    "another start": ("UPDATE experiences SET q_init = 0.5 WHERE seq = 1", (), "has Q"),
+    "another start": ("UPDATE memories SET q_init = 0.5 WHERE seq = 1", (), "has Q"),
     "a lost step": ("DELETE FROM q_history WHERE memory = 3", (), "its history says"),
     "an added step": (
-        "INSERT INTO q_history SELECT 99, memory, episode, 1, 0, 0.3, 0.3, created_at "
-        "FROM q_history LIMIT 1",
+        "INSERT INTO q_history SELECT 99, memory, (SELECT max(seq) FROM episodes), 1, 0, 0.3, "
+        "0.3, created_at FROM q_history LIMIT 1",
         (),
         "its history says",
     ),

@@ -7,6 +7,17 @@ import typer
 from langchain_memrl import __version__
 from langchain_memrl.cli.bank import list_memories, search, show, stats
 from langchain_memrl.cli.demo import demo
+from langchain_memrl.cli.upkeep import (
+    backup,
+    compact,
+    export,
+    forget,
+    history,
+    import_,
+    prune,
+    rebuild,
+    verify,
+)
 
 app = typer.Typer(
     help="Episodic memory that learns which of its memories help.",
@@ -38,3 +49,12 @@ app.command()(stats)
 app.command("list")(list_memories)
 app.command()(show)
 app.command()(search)
+app.command()(history)
+app.command()(verify)
+app.command()(rebuild)
+app.command()(export)
+app.command("import")(import_)
+app.command()(forget)
+app.command()(prune)
+app.command()(compact)
+app.command()(backup)

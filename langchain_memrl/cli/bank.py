@@ -28,7 +28,7 @@ def stats(bank: Bank, as_json: Json = False) -> None:
     with _open(bank) as memory:
         found = [memory.stats(namespace=name) for name in memory.namespaces()]
     if as_json:
-        _print_json([asdict(item) for item in found])
+        print_json([asdict(item) for item in found])
         return
     if not found:
         _console().print("The bank is empty.")
@@ -62,7 +62,7 @@ def show(
         found = memory.get(id, namespace=namespace)
         steps = memory.history(id, namespace=namespace)
     if as_json:
-        _print_json({**asdict(found), "history": [asdict(step) for step in steps]})
+        print_json({**asdict(found), "history": [asdict(step) for step in steps]})
         return
     table = Table(show_header=False, box=None)
     for name, value in asdict(found).items():
@@ -102,7 +102,7 @@ def search(
             query, k=limit, fetch_k=max(limit, 10), q_weight=q_weight, namespace=namespace
         )
     if as_json:
-        _print_json(
+        print_json(
             [
                 {**asdict(scored.memory), "similarity": scored.similarity, "score": scored.score}
                 for scored in recall.memories
@@ -147,7 +147,8 @@ def _console() -> Console:
     return Console(soft_wrap=False)
 
 
-def _print_json(value: Any) -> None:
+def print_json(value: Any) -> None:
+    """Print plain values as JSON; times as ISO text."""
     typer.echo(json.dumps(value, default=_json_value, ensure_ascii=False, indent=2))
 
 
@@ -157,7 +158,7 @@ def _json_value(value: Any) -> Any:
 
 def _print_memories(memories: Sequence[Memory], as_json: bool) -> None:
     if as_json:
-        _print_json([asdict(memory) for memory in memories])
+        print_json([asdict(memory) for memory in memories])
         return
     for memory in memories:
         _console().print(_block(memory))

@@ -1,7 +1,8 @@
 """The contract every store keeps, and the records that cross it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,6 +14,8 @@ from langchain_memrl.reports import QChange, Stats, Verification
 from langchain_memrl.types import Candidate, Episode, Memory, Outcome, Reinforcement
 
 Vector = NDArray[np.float32]
+Progress = Callable[[int, int], None]
+"""Called with how many lines are done and how many there are."""
 
 
 class PoolQuery(NamedTuple):
@@ -205,6 +208,12 @@ class MemoryStore(Protocol):
     def forget(self, namespace: str, ids: Sequence[str]) -> None:
         """Delete memories, and the texts of the episodes that wrote them."""
 
+    def mark(self, namespace: str, id: str, name: str, value: bool) -> None:
+        """Set `"disabled"` or `"pinned"` of a memory."""
+
+    def useless(self, namespace: str, max_q: float, min_updates: int) -> tuple[str, ...]:
+        """Unpinned memories with `Q <= max_q` after at least `min_updates` rewards."""
+
     def clear(self, namespace: str) -> None:
         """Delete everything of a namespace."""
 
@@ -216,6 +225,18 @@ class MemoryStore(Protocol):
 
     def verify(self) -> Verification:
         """Check the whole bank."""
+
+    def backup(self, folder: Path) -> None:
+        """Copy the live bank into a new folder."""
+
+    def export_jsonl(self, path: Path, progress: Progress | None = None) -> int:
+        """Write the whole bank as JSON lines; how many."""
+
+    def import_jsonl(self, path: Path, progress: Progress | None = None) -> int:
+        """Add what an export holds and this bank lacks; how many lines were read."""
+
+    def compact(self) -> None:
+        """Free the space of what was forgotten and leave no trace of it."""
 
     def rebuild_index(self) -> None:
         """Make the vector index anew from the stored vectors."""

@@ -28,6 +28,27 @@ def update(
     return True
 
 
+def mark(db: sqlite3.Connection, namespace: str, id: str, name: str, value: bool) -> bool:
+    """Set `disabled` or `pinned` of a memory; whether it exists."""
+    column = {"disabled": "disabled", "pinned": "pinned"}[name]
+    cursor = db.execute(
+        f"UPDATE memories SET {column} = ? WHERE id = ? AND +namespace = ?", (value, id, namespace)
+    )
+    return cursor.rowcount == 1
+
+
+def useless(
+    db: sqlite3.Connection, namespace: str, max_q: float, min_updates: int
+) -> tuple[str, ...]:
+    """Memories with `Q <= max_q` after at least `min_updates` rewards that are not pinned."""
+    rows = db.execute(
+        "SELECT id FROM memories WHERE namespace = ? AND q <= ? AND updates >= ? AND pinned = 0 "
+        "ORDER BY seq",
+        (namespace, max_q, min_updates),
+    )
+    return tuple(row[0] for row in rows)
+
+
 def family(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> tuple[str, ...]:
     """The ids and, transitively, the memories whose text was made from them."""
     children: dict[str, list[str]] = {}

@@ -105,7 +105,8 @@ def _bad_q(db: sqlite3.Connection) -> list[str]:
     """Q and its counter, replayed from the history."""
     found = []
     replayed: dict[int, tuple[float, int]] = {}
-    for seq, q_init in db.execute("SELECT seq, q_init FROM experiences"):
+    sql = "SELECT m.seq, m.q_init FROM memories m JOIN experiences e ON e.seq = m.seq"
+    for seq, q_init in db.execute(sql):
         replayed[seq] = (q_init, 0)
     steps = "SELECT memory, reward, step_size FROM q_history ORDER BY seq"
     for seq, reward, step_size in db.execute(steps):

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from langchain_memrl.config import LearningConfig
-from langchain_memrl.errors import MemoryNotFoundError, StoreError
+from langchain_memrl.errors import StoreError
 from langchain_memrl.reports import QChange, Stats, Verification
-from langchain_memrl.store import changes, inspection, ledger, recalls, rows
+from langchain_memrl.store import inspection, ledger, recalls, rows
 from langchain_memrl.store.base import (
     Fingerprint,
     HeldAnswer,
@@ -27,6 +27,7 @@ from langchain_memrl.store.base import (
 from langchain_memrl.store.filters import Clause, compile_filter
 from langchain_memrl.store.pools import find_pool
 from langchain_memrl.store.sidecar import MEMORY, Sidecar, get_meta, set_meta
+from langchain_memrl.store.upkeep import Upkeep
 from langchain_memrl.store.vectors import VectorCache
 from langchain_memrl.types import Episode, Memory, Reinforcement
 
@@ -35,7 +36,7 @@ logger = logging.getLogger("langchain_memrl")
 PAGE = 200
 
 
-class LocalStore:
+class LocalStore(Upkeep):
     """`MemoryStore` in one folder, or in memory for `":memory:"`.
 
     Threads may share it; so may processes, each with its own.
@@ -236,27 +237,6 @@ class LocalStore:
             (text, text, text),
         )
         return list(self._pages(namespace, clause, limit))
-
-    def update(self, namespace: str, id: str, changes_: Mapping[str, Any]) -> None:
-        """See `MemoryStore.update`."""
-        with self._sidecar.write() as db:
-            if not changes.update(db, namespace, id, changes_, self._stamp()):
-                raise MemoryNotFoundError(f"no memory {id!r} in namespace {namespace!r}")
-
-    def family(self, namespace: str, ids: Sequence[str]) -> tuple[str, ...]:
-        """See `MemoryStore.family`."""
-        with self._sidecar.read() as db:
-            return changes.family(db, namespace, ids)
-
-    def forget(self, namespace: str, ids: Sequence[str]) -> None:
-        """See `MemoryStore.forget`."""
-        with self._sidecar.write() as db:
-            changes.forget(db, namespace, ids)
-
-    def clear(self, namespace: str) -> None:
-        """See `MemoryStore.clear`."""
-        with self._sidecar.write() as db:
-            changes.clear(db, namespace)
 
     def history(self, namespace: str, id: str) -> list[QChange]:
         """See `MemoryStore.history`."""

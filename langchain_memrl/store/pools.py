@@ -28,7 +28,7 @@ def find_pool(
         query.namespace,
         query.vector,
         query.fetch_k,
-        None if clause is None else _intents_that_pass(db, query.namespace, clause),
+        _allowed(db, query.namespace, clause),
         _excluded(db, query),
     )
     passed = hits.similarity >= (-np.inf if threshold is None else threshold)
@@ -54,8 +54,13 @@ def _threshold(query: PoolQuery, calibration: Calibration | None) -> float | Non
     return None if calibration is None else calibration.threshold
 
 
-def _intents_that_pass(db: sqlite3.Connection, namespace: str, clause: Clause) -> Ids:
-    """Intents that own a live memory the filter lets through."""
+def _allowed(db: sqlite3.Connection, namespace: str, clause: Clause | None) -> Ids | None:
+    """Intents that own a live memory the filter lets through; None means all of them."""
+    if clause is None:
+        some_disabled = "SELECT 1 FROM memories WHERE namespace = ? AND disabled = 1 LIMIT 1"
+        if db.execute(some_disabled, (namespace,)).fetchone() is None:
+            return None
+        clause = EVERYTHING
     found = db.execute(
         "SELECT DISTINCT m.intent_id FROM memories m JOIN experiences e ON e.seq = m.seq "
         f"WHERE m.namespace = ? AND m.disabled = 0 AND {clause.sql} ORDER BY 1",

@@ -26,7 +26,7 @@ MEMORY_FIELDS = tuple(field.name for field in dataclasses.fields(Memory))
 MEMORY_SQL = """
     SELECT m.id, m.namespace, i.text, e.lesson, e.trajectory, m.outcome, m.q, m.updates,
            m.selections, e.parents, e.derived_from, e.episode_id, m.source, m.trust,
-           m.created_at, e.updated_at, e.metadata
+           m.created_at, e.updated_at, m.disabled, m.pinned, e.metadata
     FROM memories m JOIN experiences e ON e.seq = m.seq JOIN intents i ON i.id = m.intent_id
 """
 
@@ -81,6 +81,8 @@ def to_memory(row: tuple[Any, ...]) -> Memory:
         fields[name] = () if fields[name] == "[]" else tuple(json.loads(fields[name]))
     for name in ("created_at", "updated_at"):
         fields[name] = datetime.fromisoformat(fields[name])
+    for name in ("disabled", "pinned"):
+        fields[name] = bool(fields[name])
     fields["metadata"] = {} if fields["metadata"] == "{}" else json.loads(fields["metadata"])
     return Memory(**fields)
 
@@ -123,16 +125,15 @@ def insert_memory(
     known = find_intent(db, new.namespace, new.intent)
     intent_id = known[0] if known else _insert_intent(db, new, vector)
     seq = db.execute(
-        "INSERT INTO memories (id, namespace, intent_id, q, outcome, source, trust, created_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, 'trusted', ?)",
-        (new.id, new.namespace, intent_id, q_init, new.outcome, new.source, now),
+        "INSERT INTO memories (id, namespace, intent_id, q_init, q, outcome, source, trust, "
+        "created_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'trusted', ?)",
+        (new.id, new.namespace, intent_id, q_init, q_init, new.outcome, new.source, now),
     ).lastrowid
     db.execute(
-        "INSERT INTO experiences (seq, q_init, episode_id, parents, derived_from, updated_at, "
-        "metadata, lesson, trajectory) VALUES (?, ?, ?, ?, '[]', ?, ?, ?, ?)",
+        "INSERT INTO experiences (seq, episode_id, parents, derived_from, updated_at, "
+        "metadata, lesson, trajectory) VALUES (?, ?, ?, '[]', ?, ?, ?, ?)",
         (
             seq,
-            q_init,
             new.episode_id,
             json.dumps(new.parents or ()),
             now,
@@ -150,7 +151,7 @@ def _insert_intent(db: sqlite3.Connection, new: NewMemory, vector: Vector) -> in
     )
     count = count_intents(db, new.namespace)
     if is_due(count):
-        _calibrate(db, new.namespace, count)
+        calibrate_namespace(db, new.namespace, count)
     return int(cursor.lastrowid or 0)
 
 
@@ -160,7 +161,7 @@ def count_intents(db: sqlite3.Connection, namespace: str) -> int:
     return int(db.execute(sql, (namespace,)).fetchone()[0])
 
 
-def _calibrate(db: sqlite3.Connection, namespace: str, count: int) -> None:
+def calibrate_namespace(db: sqlite3.Connection, namespace: str, count: int) -> None:
     """Measure the namespace's similarities and save them."""
     ids = [
         row[0]

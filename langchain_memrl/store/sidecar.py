@@ -5,7 +5,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,7 @@ class Sidecar:
         if not self.read_only:
             self._write_ahead(connection)
             connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA secure_delete = ON")
             migrate(connection)
         elif version == 0:
             raise StoreNotFoundError(f"{self.place} holds no memory bank yet")
@@ -128,6 +129,32 @@ class Sidecar:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """One state of the database for a long read; other threads go on meanwhile."""
+        if self.path is None:
+            with self.read() as db:
+                yield db
+            return
+        self.check_open()
+        target = f"{self.path.absolute().as_uri()}?mode=ro"
+        with (
+            self._translate(),
+            closing(
+                sqlite3.connect(target, timeout=BUSY_SECONDS, isolation_level=None, uri=True)
+            ) as db,
+        ):
+            db.execute("BEGIN")
+            yield db
+
+    @contextmanager
+    def alone(self) -> Iterator[sqlite3.Connection]:
+        """The connection outside any transaction, for what SQLite does on its own."""
+        with self.read() as db:
+            if self.read_only:
+                raise StoreError(f"{self.place} was opened read-only; open it without read_only")
+            yield db
 
     def check_open(self) -> None:
         """Raise where it cannot be used; asked before the lock, which a fork may have taken along.

@@ -1,0 +1,79 @@
+"""Copies of a bank: backup, export, import; and a bank without what was forgotten."""
+
+from pathlib import Path
+from typing import Any, Self
+
+from langchain_core.embeddings import Embeddings
+
+from langchain_memrl.operations import Operations
+from langchain_memrl.store.base import Progress
+
+
+class Copies(Operations):
+    """Moving a whole bank."""
+
+    def backup(self, folder: str | Path) -> None:
+        """Copy the live bank, as it is at this moment, into a new folder.
+
+        Raises:
+            InputError: The folder exists and is not empty.
+            StoreError: It cannot be written; nothing is left behind.
+        """
+        self._store.backup(Path(folder).expanduser())
+
+    def export_jsonl(self, path: str | Path, *, progress: Progress | None = None) -> int:
+        """Write the whole bank, every namespace, as JSON lines.
+
+        The file appears only when it is complete. Nothing is lost: vectors, Q, history, episodes
+        and ledger are all in it.
+
+        Args:
+            path: The file; an existing one is replaced.
+            progress: Called now and then with lines done and lines in all.
+
+        Returns:
+            How many lines were written.
+        """
+        return self._store.export_jsonl(Path(path).expanduser(), progress)
+
+    @classmethod
+    def import_jsonl(
+        cls,
+        path: str | Path,
+        location: str | Path,
+        *,
+        embeddings: Embeddings | None = None,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> Self:
+        """Add what an export holds to the bank at `location`, which may be new.
+
+        What is there already stays as it is, so repeating an interrupted import completes it, and
+        two banks merge. A new bank takes the export's learning settings.
+
+        Args:
+            path: A file made by `export_jsonl`.
+            location: As in `open`.
+            embeddings: As in `open`; not called.
+            progress: Called now and then with lines done and lines in all.
+            **options: As in `open`.
+
+        Returns:
+            The open bank.
+
+        Raises:
+            InputError: The file is no complete export.
+            EmbeddingMismatchError: The bank's vectors are of another model.
+        """
+        file = Path(path).expanduser()
+        memory = cls.open(location, embeddings=embeddings, **options)
+        try:
+            memory._store.import_jsonl(file, progress)
+        except BaseException:
+            memory.close()
+            raise
+        return memory
+
+    def compact(self) -> None:
+        """Free the space of what was forgotten; afterwards no file holds a trace of it."""
+        self._store.compact()

@@ -1,0 +1,247 @@
+"""A bank as JSON lines and back, without loss: one line per row.
+
+The first line describes the bank, the last one says how many lines there are. Importing adds what
+is missing and never changes what is there, so an interrupted import is completed by repeating it,
+and two banks merge. The Q of a memory that both banks rewarded is replayed from the union of its
+steps.
+"""
+
+import base64
+import itertools
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from langchain_memrl.config import LearningConfig
+from langchain_memrl.core.learning import q_step
+from langchain_memrl.errors import InputError
+from langchain_memrl.store import rows
+from langchain_memrl.store.base import Fingerprint
+from langchain_memrl.store.sidecar import next_change
+
+FORMAT = 1
+BATCH = 500
+TABLES = ("episodes", "recalls", "ledger", "q_history", "calibrations")
+"""What follows the memories, in the order in which an import needs it."""
+
+Line = dict[str, Any]
+
+
+# --- export -------------------------------------------------------------------------------------
+
+
+def export_lines(
+    db: sqlite3.Connection, learning: LearningConfig, fingerprint: Fingerprint | None
+) -> Iterator[Line]:
+    """Every line of an export; the caller keeps one state of the database open meanwhile."""
+    header: Line = {"kind": "bank", "format": FORMAT, "learning": asdict(learning)}
+    if fingerprint is not None:
+        header["model"] = fingerprint.model
+        header["dimension"] = fingerprint.probes.shape[1]
+        header["probes"] = _encode(rows.to_blob(fingerprint.probes))
+    yield header
+    count = 1
+    for line in itertools.chain(_memories(db), *(_rows(db, table) for table in TABLES)):
+        count += 1
+        yield line
+    yield {"kind": "end", "lines": count}
+
+
+def _memories(db: sqlite3.Connection) -> Iterator[Line]:
+    """Each memory with its text, each intent just before the first memory it owns."""
+    seen: set[int] = set()
+    for memory in _rows(db, "memories"):
+        if memory["intent_id"] not in seen:
+            seen.add(memory["intent_id"])
+            yield from _rows(db, "intents", "WHERE id = ?", memory["intent_id"])
+        (text,) = _rows(db, "experiences", "WHERE seq = ?", memory["seq"])
+        yield memory | {"text": text}
+
+
+def _rows(db: sqlite3.Connection, table: str, where: str = "", *values: Any) -> Iterator[Line]:
+    """The rows of a table as lines."""
+    cursor = db.execute(f"SELECT * FROM {table} {where} ORDER BY 1", values)
+    names = [column[0] for column in cursor.description]
+    for row in cursor:
+        yield {"kind": table} | dict(zip(names, map(_encode, row), strict=True))
+
+
+def count_rows(db: sqlite3.Connection) -> int:
+    """How many lines an export has between the first and the last."""
+    tables = ("intents", "memories", *TABLES)
+    return sum(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
+
+
+def _encode(value: Any) -> Any:
+    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+def _decode(value: Any) -> Any:
+    encoded = isinstance(value, dict) and value.keys() == {"base64"}
+    return base64.b64decode(value["base64"]) if encoded else value
+
+
+# --- import -------------------------------------------------------------------------------------
+
+
+def read_header(line: str) -> tuple[LearningConfig, Fingerprint | None]:
+    """The first line of an export.
+
+    Raises:
+        InputError: It is no export, or one of a newer format.
+    """
+    try:
+        header = json.loads(line)
+        if header["kind"] != "bank" or header["format"] != FORMAT:
+            raise InputError(f"the file is an export of format {header['format']!r}")
+        learning = LearningConfig(**header["learning"])
+        if "probes" not in header:
+            return learning, None
+        probes = rows.to_vector(_decode(header["probes"])).reshape(-1, header["dimension"])
+        return learning, Fingerprint(header["model"], probes)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"the file is no export of a memory bank ({error}); expected one made by export_jsonl"
+        ) from error
+
+
+class Importer:
+    """Takes over the rows of one export; numbers of the file become numbers of this bank."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, dict[int, int]] = {"intents": {}, "memories": {}, "episodes": {}}
+        self._intents: dict[int, Line] = {}  # read, but not needed by a memory yet
+        self._namespaces: set[str] = set()
+
+    def take(self, db: sqlite3.Connection, learning: LearningConfig, lines: Iterable[Line]) -> None:
+        """Take over one batch of lines, inside the caller's transaction."""
+        takers: Mapping[str, Callable[[sqlite3.Connection, Line], object]] = {
+            "intents": self._intent,
+            "memories": self._memory,
+            "episodes": self._episode,
+            "recalls": self._recall,
+            "ledger": lambda db, row: _insert(db, "ledger", row),
+            "calibrations": lambda db, row: _insert(db, "calibrations", row),
+        }
+        moved: set[int] = set()
+        for line in lines:
+            row = {name: _decode(value) for name, value in line.items() if name != "kind"}
+            if line["kind"] == "q_history":
+                learning.reward(row["reward"])
+                moved.add(self._change(db, row))
+            else:
+                takers[line["kind"]](db, row)
+        for memory in moved:
+            _replay(db, memory)
+
+    def finish(self, db: sqlite3.Connection) -> None:
+        """Measure the similarities of namespaces that grew past a power of two."""
+        for namespace in sorted(self._namespaces):
+            known = rows.find_calibration(db, namespace)
+            count = rows.count_intents(db, namespace)
+            if known is None or count.bit_length() != known.intents.bit_length():
+                rows.calibrate_namespace(db, namespace, count)
+
+    def _intent(self, db: sqlite3.Connection, row: Line) -> None:
+        self._intents[row.pop("id")] = row
+
+    def _intent_number(self, db: sqlite3.Connection, number: int) -> int:
+        """This bank's number of an intent, which is written with the first memory it owns."""
+        found = self._numbers["intents"]
+        if number in self._intents:
+            row = self._intents.pop(number)
+            self._namespaces.add(row["namespace"])
+            known = rows.find_intent(db, row["namespace"], row["text"])
+            if known is None:
+                row["change"] = next_change(db)
+            found[number] = known[0] if known else _insert(db, "intents", row)
+        return found[number]
+
+    def _memory(self, db: sqlite3.Connection, row: Line) -> None:
+        number, text = row.pop("seq"), row.pop("text")
+        known = db.execute("SELECT seq FROM memories WHERE id = ?", (row["id"],)).fetchone()
+        if known is None:
+            row["intent_id"] = self._intent_number(db, row["intent_id"])
+            row |= {"q": row["q_init"], "updates": 0}  # its history comes later and replays both
+            seq = self._numbers["memories"][number] = _insert(db, "memories", row)
+            del text["kind"]
+            _insert(db, "experiences", text | {"seq": seq})
+            return
+        self._numbers["memories"][number] = known[0]
+        db.execute(
+            "UPDATE memories SET selections = max(selections, ?) WHERE seq = ?",
+            (row["selections"], known[0]),
+        )
+
+    def _episode(self, db: sqlite3.Connection, row: Line) -> None:
+        number = row.pop("seq")
+        _insert(db, "episodes", row)
+        (seq,) = db.execute(
+            "SELECT seq FROM episodes WHERE namespace = ? AND episode_id = ?",
+            (row["namespace"], row["episode_id"]),
+        ).fetchone()
+        self._numbers["episodes"][number] = seq
+
+    def _recall(self, db: sqlite3.Connection, row: Line) -> None:
+        del row["seq"]
+        row["episode"] = self._numbers["episodes"][row["episode"]]
+        memories = self._numbers["memories"]
+        candidates = json.loads(row["candidates"])
+        kept = [[memories[item[0]], *item[1:]] for item in candidates if item[0] in memories]
+        row["candidates"] = json.dumps(kept, separators=(",", ":"))
+        _insert(db, "recalls", row)
+
+    def _change(self, db: sqlite3.Connection, row: Line) -> int:
+        del row["seq"]
+        row["memory"] = self._numbers["memories"][row["memory"]]
+        row["episode"] = self._numbers["episodes"][row["episode"]]
+        _insert(db, "q_history", row)
+        return int(row["memory"])
+
+
+def _insert(db: sqlite3.Connection, table: str, row: Line) -> int:
+    """Add a row unless it is there already. Column names are those of the table, never the file's.
+
+    Raises:
+        InputError: The line has other fields than the table.
+    """
+    columns = [column[1] for column in db.execute(f"PRAGMA table_info({table})")]
+    unknown = row.keys() - set(columns)
+    if unknown:
+        raise InputError(f"a line of {table} has unknown fields {sorted(unknown)}")
+    used = [name for name in columns if name in row]
+    cursor = db.execute(
+        f"INSERT OR IGNORE INTO {table} ({', '.join(used)}) VALUES ({rows.marks(used)})",
+        [row[name] for name in used],
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def _replay(db: sqlite3.Connection, memory: int) -> None:
+    """Set Q, its counter and the steps' before and after from the history, in its order."""
+    (q,) = db.execute("SELECT q_init FROM memories WHERE seq = ?", (memory,)).fetchone()
+    steps = db.execute(
+        "SELECT seq, reward, step_size FROM q_history WHERE memory = ? ORDER BY seq", (memory,)
+    ).fetchall()
+    for seq, reward, step_size in steps:
+        before, q = q, float(q_step(q, reward, step_size))
+        db.execute("UPDATE q_history SET before = ?, after = ? WHERE seq = ?", (before, q, seq))
+    db.execute("UPDATE memories SET q = ?, updates = ? WHERE seq = ?", (q, len(steps), memory))
+
+
+def in_batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """Lines in groups of one transaction each."""
+    iterator = iter(lines)
+    while batch := list(itertools.islice(iterator, BATCH)):
+        yield batch
+
+
+def same_model(one: Fingerprint, other: Fingerprint) -> bool:
+    """Whether two fingerprints are of the same embedding model."""
+    if one.probes.shape != other.probes.shape:
+        return False
+    return bool((np.sum(one.probes.astype(np.float64) * other.probes, axis=1) >= 0.999).all())
