@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+import threading
 
 import numpy as np
 import pytest
@@ -171,3 +172,22 @@ def test_a_vector_of_another_size_is_found_and_never_used(plant, blob, keep_inde
     if not keep_index:
         with pytest.raises(StoreCorruptError, match="restore a backup"):
             memory.recall(TEXTS[0])
+
+
+def test_a_bank_that_others_are_writing_to_is_still_found_sound(open_bank):
+    memory, writer = open_bank(), open_bank()
+    made = memory.remember("task", "lesson")
+    done = threading.Event()
+
+    def learn():
+        for number in range(150):
+            writer.reinforce(f"e{number}", reward=1.0, ids=[made.id])
+        done.set()
+
+    thread = threading.Thread(target=learn)
+    thread.start()
+    found = []
+    while not done.is_set():
+        found += memory.verify().problems
+    thread.join()
+    assert found == []

@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import sys
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -128,6 +130,7 @@ def _load(name: str) -> Embeddings:
         InputError: There is no such factory, or it makes something else.
     """
     module, _, factory = name.partition(":")
+    sys.path.insert(0, "")  # a module beside the caller, as `python -m` finds it
     try:
         made = getattr(importlib.import_module(module), factory)()
     except (ImportError, AttributeError, TypeError, ValueError) as error:
@@ -178,7 +181,7 @@ def _block(memory: Memory, numbers: str = "") -> Text:
 
 
 def _first_line(text: str, width: int = 76) -> str:
-    line = text.strip().splitlines()[0] if text.strip() else ""
+    line = _visible(text.strip().splitlines()[0]) if text.strip() else ""
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
@@ -193,4 +196,12 @@ def _plain(value: Any) -> str:
         return json.dumps(dict(value), ensure_ascii=False)
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+    return value.isoformat() if isinstance(value, datetime) else _visible(str(value))
+
+
+def _visible(text: str) -> str:
+    """A stored text without control characters, which could rewrite the terminal."""
+    return "".join(
+        char if char in "\n\t" or unicodedata.category(char) != "Cc" else f"\\x{ord(char):02x}"
+        for char in text
+    )

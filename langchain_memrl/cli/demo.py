@@ -23,10 +23,12 @@ ANSWER_TOKENS = 12
 MISSING = 'the demo needs more packages: pip install "langchain-memrl[demo]"'
 VERSIONS = ("langchain-memrl", "langchain-core", "langgraph", "faiss-cpu", "numpy")
 
-STORY = """\
-A team's runbook has three notes for each kind of support ticket. They read alike, but two of
-the three are stale, and only sending a ticket to the queue tells. The same model answers every
-ticket with one note in its prompt; only the way that note is chosen differs."""
+STORY = (
+    "A team's runbook has three notes for each kind of support ticket. They read alike, but two "
+    "of the three are stale, and only sending a ticket to the queue tells. The same model answers "
+    "every ticket with one note in its prompt; only the way that note is chosen differs. The same "
+    "tickets come back in every epoch."
+)
 
 
 def demo(
@@ -41,7 +43,7 @@ def demo(
     model: Annotated[str | None, typer.Option(help="The model to ask for there.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Watch a real small language model get better at support tickets, on this machine.
+    """Watch a real small model get better at support tickets.
 
     Four arms answer the same tickets: without memory, with the note that is most similar, with
     the note that is similar and has proved useful, and with the right note handed over. Without

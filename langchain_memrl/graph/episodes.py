@@ -25,6 +25,17 @@ def attempt_of(state: MemRLState) -> Attempt:
     )
 
 
+def question_of(state: MemRLState) -> dict[str, Any]:
+    """What a person is asked."""
+    asked = {name: state[name] for name in ("episode_id", "intent", "answer")}
+    return {"type": "memrl.reward_request", **asked}
+
+
+def episode_of(state: MemRLState) -> dict[str, str]:
+    """The arguments of `episode`."""
+    return {"episode_id": state["episode_id"], "namespace": state["namespace"]}
+
+
 def held_of(state: MemRLState) -> dict[str, str]:
     """The arguments of `hold`."""
     return {"intent": state["intent"], "trajectory": state["trajectory"]}

@@ -14,15 +14,22 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import interrupt
 
 from langchain_memrl.config import LearningConfig
-from langchain_memrl.errors import RewardConflictError, RewardError, WriteConflictError
+from langchain_memrl.errors import (
+    MemoryNotFoundError,
+    RewardConflictError,
+    RewardError,
+    WriteConflictError,
+)
 from langchain_memrl.evaluators import NO_STREAM, human_verdict, settle
 from langchain_memrl.graph.agent import Agent, with_ids
 from langchain_memrl.graph.episodes import (
     attempt_of,
     derive_episode_id,
     emit,
+    episode_of,
     held_of,
     memory_of,
+    question_of,
     warn_without_checkpointer,
     why_raw,
 )
@@ -158,12 +165,7 @@ class Nodes:
 
     def ask_human(self, state: MemRLState) -> Update:
         """Wait for a person's reward; an unusable reply is asked for again, with the reason."""
-        question = {
-            "type": "memrl.reward_request",
-            "episode_id": state["episode_id"],
-            "intent": state["intent"],
-            "answer": state["answer"],
-        }
+        question = question_of(state)
         warn_without_checkpointer()
         while True:
             reply = interrupt(question)
@@ -281,9 +283,8 @@ class Nodes:
             return {}
         try:
             return self._written(self._memory.remember(**memory_of(state)))
-        except WriteConflictError:
-            scope = {"namespace": state["namespace"]}
-            return self._stands(self._memory.episode(state["episode_id"], **scope))
+        except (WriteConflictError, MemoryNotFoundError):
+            return self._stands(self._memory.episode(**episode_of(state)))
 
     async def awrite(self, state: MemRLState) -> Update:
         """The same, awaited."""
@@ -291,9 +292,8 @@ class Nodes:
             return {}
         try:
             return self._written(await self._memory.aremember(**memory_of(state)))
-        except WriteConflictError:
-            scope = {"namespace": state["namespace"]}
-            return self._stands(await self._memory.aepisode(state["episode_id"], **scope))
+        except (WriteConflictError, MemoryNotFoundError):
+            return self._stands(await self._memory.aepisode(**episode_of(state)))
 
     def _written(self, memory: Memory) -> Update:
         emit("written", memory.episode_id, memory_id=memory.id, outcome=memory.outcome)

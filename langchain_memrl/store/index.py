@@ -1,6 +1,5 @@
 """Nearest intents by cosine: an exact reference in NumPy, and the same over FAISS storage."""
 
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import faiss
@@ -148,16 +147,16 @@ class FaissIndex:
         return near
 
 
-def write_file(path: Path, ids: Ids, vectors: Vectors) -> None:
-    """Write ids and unit vectors as a FAISS file."""
+def to_bytes(ids: Ids, vectors: Vectors) -> bytes:
+    """Ids and unit vectors in FAISS's file format."""
     index = faiss.IndexIDMap2(faiss.IndexFlatIP(vectors.shape[1]))
     index.add_with_ids(np.ascontiguousarray(vectors), ids)
-    faiss.write_index(index, str(path))
+    return bytes(faiss.serialize_index(index))
 
 
-def read_file(path: Path) -> tuple[Ids, Vectors]:
-    """Read a file of `write_file`. Only for files whose checksum matched: FAISS checks nothing."""
-    index: Any = faiss.read_index(str(path))
+def from_bytes(data: bytes) -> tuple[Ids, Vectors]:
+    """Ids and unit vectors of `to_bytes`. Only for checked data: FAISS checks nothing."""
+    index: Any = faiss.deserialize_index(np.frombuffer(data, dtype=np.uint8))
     ids: Ids = faiss.vector_to_array(index.id_map)
     flat: Any = faiss.downcast_index(index.index)
     vectors: Vectors = faiss.rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d).copy()

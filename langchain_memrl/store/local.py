@@ -148,15 +148,11 @@ class LocalStore(Upkeep):
     def pools(self, queries: Sequence[PoolQuery]) -> list[Pool]:
         """See `MemoryStore.pools`."""
         clauses = [compile_filter(query.filter) for query in queries]
-        with self._sidecar.read() as db:
-            db.execute("BEGIN")
-            try:
-                return [
-                    find_pool(db, self._vectors, query, clause)
-                    for query, clause in zip(queries, clauses, strict=True)
-                ]
-            finally:
-                db.execute("COMMIT")
+        with self._sidecar.one_state() as db:
+            return [
+                find_pool(db, self._vectors, query, clause)
+                for query, clause in zip(queries, clauses, strict=True)
+            ]
 
     def recorded(self, namespace: str, episode_id: str, intent: str) -> RecallRecord | None:
         """See `MemoryStore.recorded`."""
@@ -250,7 +246,7 @@ class LocalStore(Upkeep):
 
     def verify(self) -> Verification:
         """See `MemoryStore.verify`."""
-        with self._sidecar.read() as db:
+        with self._sidecar.one_state() as db:
             found = inspection.problems(db) + self._vectors.problems(db)
             (memories,) = db.execute("SELECT count(*) FROM memories").fetchone()
             (intents,) = db.execute("SELECT count(*) FROM intents").fetchone()

@@ -131,6 +131,16 @@ class Sidecar:
                 raise
 
     @contextmanager
+    def one_state(self) -> Iterator[sqlite3.Connection]:
+        """The connection with one state of the database, whatever others commit meanwhile."""
+        with self.read() as db:
+            db.execute("BEGIN")
+            try:
+                yield db
+            finally:
+                db.execute("COMMIT")
+
+    @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """One state of the database for a long read; other threads go on meanwhile."""
         if self.path is None:

@@ -11,7 +11,7 @@ import numpy as np
 from langchain_memrl.core.calibration import Calibration
 from langchain_memrl.errors import StoreCorruptError
 from langchain_memrl.store.base import Vector
-from langchain_memrl.store.index import FaissIndex, Hits, Ids, VectorIndex, read_file, write_file
+from langchain_memrl.store.index import FaissIndex, Hits, Ids, VectorIndex, from_bytes, to_bytes
 from langchain_memrl.store.rows import RESTORE, find_calibration, to_blob, to_vector
 from langchain_memrl.store.sidecar import get_meta, set_meta
 
@@ -106,10 +106,17 @@ class VectorCache:
         self._indexes, self._seen = {}, 0
         if self.path is None or not self.path.exists():
             return
-        if _checksum(self.path) != get_meta(db, "index_sha256"):
+        try:
+            data = self.path.read_bytes()  # once: another process may replace the file meanwhile
+        except OSError as error:
+            logger.warning(
+                "the vector index %s cannot be read (%s); it is rebuilt", self.path, error
+            )
+            return
+        if hashlib.sha256(data).hexdigest() != get_meta(db, "index_sha256"):
             logger.warning("the vector index %s does not fit its bank; it is rebuilt", self.path)
             return
-        ids, vectors = read_file(self.path)
+        ids, vectors = from_bytes(data)
         names = dict(db.execute("SELECT id, namespace FROM intents"))
         owners = np.array([names.get(int(id), "") for id in ids], dtype=object)
         for namespace in sorted(set(owners) - {""}):
@@ -124,18 +131,20 @@ class VectorCache:
         ids = np.concatenate([index.ids for index in self._indexes.values()])
         vectors = np.concatenate([index.vectors for index in self._indexes.values()])
         order = np.argsort(ids)
+        data = to_bytes(ids[order], vectors[order])
         temporary = self.path.with_name(f"{FILE_NAME}.{os.getpid()}.tmp")
-        os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600))
         try:
-            write_file(temporary, ids[order], vectors[order])
-            checksum = _checksum(temporary)
-            with temporary.open("rb+") as file:
+            with open(
+                os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb"
+            ) as file:
+                file.write(data)
+                file.flush()
                 os.fsync(file.fileno())
             temporary.replace(self.path)
         finally:
             temporary.unlink(missing_ok=True)
         set_meta(db, "index_change", self._seen)
-        set_meta(db, "index_sha256", checksum)
+        set_meta(db, "index_sha256", hashlib.sha256(data).hexdigest())
         self._saved = self._seen
 
     def rebuild(self, db: sqlite3.Connection) -> None:
@@ -156,11 +165,7 @@ class VectorCache:
             for namespace, index in self._indexes.items()
             for id, vector in zip(index.ids, index.vectors, strict=True)
         }
-        if expected == found:
+        size = sum(index.ids.size for index in self._indexes.values())
+        if expected == found and size == len(found):
             return []
         return ["the vector index differs from the stored vectors; call rebuild_index()"]
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

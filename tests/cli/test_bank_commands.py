@@ -123,3 +123,12 @@ def test_the_module_is_the_same_command(run: Any) -> None:
 
     assert module.main is main
     assert run("--version")[1].strip() == "0.1.0"
+
+
+def test_stored_text_cannot_send_codes_to_the_terminal(run: Any, tmp_path: Path) -> None:
+    with EpisodicMemory.open(tmp_path / "bank", embeddings=HashingEmbeddings()) as memory:
+        made = memory.remember("title \x1b]0;owned\x07", "red \x1b[31m")
+    for call in (("list", tmp_path / "bank"), ("show", made.id, tmp_path / "bank")):
+        out = run(*call)[1]
+        assert "\x1b]" not in out
+        assert "\\x1b]0;owned\\x07" in out

@@ -9,7 +9,7 @@ from langgraph.types import Command, RetryPolicy, interrupt
 from loops import STEPS, TASK, ask, closed_form, in_parent, run, thread, wrap_step
 from watched import CrashError, WatchedStore, crash_once
 
-from langchain_memrl import EpisodicMemory, create_memrl_builder
+from langchain_memrl import EpisodicMemory, create_memrl_builder, create_memrl_graph, verbatim
 from langchain_memrl.errors import EpisodeError
 from langchain_memrl.store.local import LocalStore
 
@@ -384,3 +384,21 @@ def test_a_node_that_learns_before_it_waits_learns_once(form, bank, seed, saver,
         result = run(form, graph, Command(resume="yes"), thread())
     assert result["messages"][-1].text == " ".join(["yes"] * interrupts)
     assert_learned_once(bank, seed)
+
+
+def test_a_memory_forgotten_before_its_checkpoint_does_not_block_the_thread(
+    bank, retriever, monkeypatch
+):
+    real = bank.remember
+
+    def forgotten_at_once(*arguments, **options):
+        bank.forget(ids=[real(*arguments, **options).id])
+        return real(*arguments, **options)
+
+    graph = create_memrl_graph(
+        lambda messages: "an answer", retriever, evaluator=lambda state: 1.0, summarizer=verbatim
+    )
+    monkeypatch.setattr(bank, "remember", forgotten_at_once)
+    result = graph.invoke({"messages": [("user", "a task")]})
+    assert result["messages"][-1].text == "an answer"
+    assert bank.list(filter={"source": "agent"}) == []

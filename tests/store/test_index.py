@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_memrl.store.index import FaissIndex, NumpyIndex, read_file, write_file
+from langchain_memrl.store.index import FaissIndex, NumpyIndex, from_bytes, to_bytes
 
 DIMENSION = 4
 
@@ -76,10 +76,9 @@ def test_the_vectors_come_back_as_they_went_in(kind):
     assert np.array_equal(index.vectors, rows[1:49])
 
 
-def test_a_file_brings_back_ids_and_vectors(tmp_path):
+def test_bytes_bring_back_ids_and_vectors():
     rows, ids = units(np.random.default_rng(0).normal(size=(5, 8))), np.array([2, 3, 5, 8, 13])
-    write_file(tmp_path / "index", ids, rows)
-    back_ids, back_rows = read_file(tmp_path / "index")
+    back_ids, back_rows = from_bytes(to_bytes(ids, rows))
     assert back_ids.tolist() == ids.tolist()
     assert np.array_equal(back_rows, rows)
 

@@ -172,3 +172,13 @@ def test_nothing_is_ever_unpickled(index, expected, open_bank, monkeypatch):
     memory.rebuild_index()
     memory.close()
     assert answers(open_bank()) == expected
+
+
+def test_an_index_that_cannot_be_read_is_rebuilt_with_one_warning(open_bank, folder, caplog):
+    with open_bank() as memory:
+        kept = memory.remember("task", "lesson")
+    (folder / "intents.faiss").unlink(missing_ok=True)
+    (folder / "intents.faiss").mkdir()
+    memory = open_bank()
+    assert memory.recall("task", score_threshold=None).ids == (kept.id,)
+    assert caplog.text.count("it is rebuilt") == 1
