@@ -18,7 +18,8 @@ class Notices:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._recalls = 0
-        self._binary_rewards = 0
+        self._streak = self._zeros = 0
+        self._warned = False
 
     def recalled(self, episode_ids: Iterable[str | None]) -> None:
         """Warn at 50 recalls without an episode id: nothing can be learned from them."""
@@ -34,15 +35,21 @@ class Notices:
             )
 
     def rewarded(self, rewards: Iterable[float | None], learning: LearningConfig) -> None:
-        """Warn at 20 rewards in a row that were all 0 or 1 where 0 is not the worst reward."""
+        """Warn at 20 rewards in a row that were all 0 or 1 where 0 is not the worst reward.
+
+        A streak of ones alone is success, not another scale.
+        """
         if learning.reward_range[0] >= 0:
             return
         with self._lock:
-            before = self._binary_rewards
+            due = False
             for reward in rewards:
-                if reward is not None and self._binary_rewards < REWARDS_IN_A_ROW:
-                    self._binary_rewards = self._binary_rewards + 1 if reward in (0, 1) else 0
-            due = before < REWARDS_IN_A_ROW <= self._binary_rewards
+                if reward is None or self._warned:
+                    continue
+                self._streak = self._streak + 1 if reward in (0, 1) else 0
+                self._zeros = self._zeros + (reward == 0) if self._streak else 0
+                due = self._streak >= REWARDS_IN_A_ROW and self._zeros > 0
+                self._warned = due
         if due:
             logger.warning(
                 "the last %d rewards were all 0 or 1, but the reward range is %s, where 0 is not "

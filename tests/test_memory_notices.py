@@ -89,3 +89,8 @@ def test_ordinary_use_says_nothing(form, open_bank, caplog):
     memory.recall("reset a router", episode_id="e2")
     memory.close()
     assert caplog.records == []
+
+
+def test_a_streak_of_success_gives_none(memory, made, caplog):
+    reward(memory, made, [1] * 40)
+    assert warnings(caplog) == []
