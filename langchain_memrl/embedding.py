@@ -9,10 +9,9 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from langchain_memrl.errors import EmbeddingError, EmbeddingMismatchError, MemRLError
-from langchain_memrl.store.base import Fingerprint, MemoryStore, Vector
+from langchain_memrl.store.base import SAME_MODEL_COSINE, Fingerprint, MemoryStore, Vector
 
 RECENT_TEXTS = 512
-SAME_MODEL_COSINE = 0.999
 
 
 class Embedder:

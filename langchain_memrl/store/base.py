@@ -125,6 +125,10 @@ class HeldAnswer:
     raw_id: str
 
 
+SAME_MODEL_COSINE = 0.999
+"""Smallest cosine that the same model gives for the same text, on any processor."""
+
+
 class Fingerprint(NamedTuple):
     """The embedding model a bank was built with: its name and the probes' vectors, (p, d)."""
 

@@ -20,7 +20,7 @@ from langchain_memrl.config import LearningConfig
 from langchain_memrl.core.learning import q_step
 from langchain_memrl.errors import InputError
 from langchain_memrl.store import rows
-from langchain_memrl.store.base import Fingerprint
+from langchain_memrl.store.base import SAME_MODEL_COSINE, Fingerprint
 from langchain_memrl.store.sidecar import next_change
 
 FORMAT = 1
@@ -244,4 +244,6 @@ def same_model(one: Fingerprint, other: Fingerprint) -> bool:
     """Whether two fingerprints are of the same embedding model."""
     if one.probes.shape != other.probes.shape:
         return False
-    return bool((np.sum(one.probes.astype(np.float64) * other.probes, axis=1) >= 0.999).all())
+    return bool(
+        (np.sum(one.probes.astype(np.float64) * other.probes, axis=1) >= SAME_MODEL_COSINE).all()
+    )
