@@ -12,6 +12,21 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, max_exa
 settings.load_profile("repeatable")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="run the long form of the fault tests")
+
+
+def pytest_configure(config):
+    if config.getoption("--long"):
+        config.option.timeout = 0
+
+
+@pytest.fixture
+def much(request):
+    """Chooses a size: `much(200, 3000)` is 200, and 3000 with `--long`."""
+    return lambda short, long: long if request.config.getoption("--long") else short
+
+
 @pytest.fixture
 def embeddings():
     """A fake model that counts its calls and goes wrong when told; see `fakes.py`."""
