@@ -173,7 +173,7 @@ class Bank:
         known = self._store.intent_vectors(space, texts)
         if not searched or (not known and self._store.is_empty(space)):
             return [None] * len(tasks)
-        yield from self._check_model(save=False)
+        yield from self._check_model()
         vectors = yield from self._complete(known, texts)
         pools = self._store.pools(
             [
@@ -186,24 +186,23 @@ class Bank:
                     exclude_intents=excluded,
                 )
                 for vector in vectors
-            ]
+            ],
+            self._model.model,
         )
         found = iter(pools)
         return [None if is_blank(task.intent) else next(found) for task in tasks]
 
-    def _vectors(
-        self, space: str, texts: Sequence[str], *, save: bool = False
-    ) -> Steps[list[Vector]]:
+    def _vectors(self, space: str, texts: Sequence[str]) -> Steps[list[Vector]]:
         """Unit vectors; the model is checked first, and texts that are intents cost nothing."""
-        yield from self._check_model(save=save)
+        yield from self._check_model()
         return (yield from self._complete(self._store.intent_vectors(space, texts), texts))
 
-    def _check_model(self, *, save: bool) -> Steps[None]:
+    def _check_model(self) -> Steps[None]:
         """Compare the embedding model with the bank's, once."""
-        if self._model.dimension is None:
+        if self._model.model is None:
             probes = yield list(PROBES)
             with self.embedder.checked(PROBES):
-                self._model.compare(self.embedder.name, probes, save=save)
+                self._model.compare(self.embedder.name, probes)
 
     def _complete(self, known: dict[str, Vector], texts: Sequence[str]) -> Steps[list[Vector]]:
         """The vectors of all texts; those not known are embedded."""

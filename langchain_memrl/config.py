@@ -152,8 +152,25 @@ class LearningConfig:
             RewardTypeError: For a bool, a str, or anything that is not a number.
             RewardError: For NaN, infinities and numbers outside `reward_range`.
         """
+        number = self.number(value)
         low, high = self.reward_range
-        expected = f"expected a finite number in [{low:g}, {high:g}]"
+        if not low <= number <= high:
+            raise RewardError(f"reward is {number!r}; {self._expected}")
+        return number
+
+    @property
+    def _expected(self) -> str:
+        low, high = self.reward_range
+        return f"expected a finite number in [{low:g}, {high:g}]"
+
+    def number(self, value: Any) -> float:
+        """Check that a reward is a finite number, in the range or not, and return it as a float.
+
+        Raises:
+            RewardTypeError: For a bool, a str, or anything that is not a number.
+            RewardError: For NaN and infinities.
+        """
+        expected = self._expected
         if type(value).__name__ in ("bool", "bool_"):
             raise RewardTypeError(
                 f"reward is the bool {value}; {expected}: "
@@ -168,7 +185,7 @@ class LearningConfig:
             number = math.inf
         except (TypeError, ValueError) as error:
             raise RewardTypeError(f"reward is a {type(value).__name__}; {expected}") from error
-        if not math.isfinite(number) or not low <= number <= high:
+        if not math.isfinite(number):
             raise RewardError(f"reward is {number!r}; {expected}")
         return number
 

@@ -138,8 +138,8 @@ class ModelCheck:
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
-        self.dimension: int | None = None
-        """Numbers per vector; None while the model still has to be compared."""
+        self.model: Fingerprint | None = None
+        """The embedder's model; None while it still has to be compared."""
 
     def check_dimension(self, name: str, vectors: Sequence[Vector]) -> None:
         """Refuse vectors of another dimension than the checked model's.
@@ -147,36 +147,44 @@ class ModelCheck:
         Raises:
             EmbeddingError: The embedder changed the size of its vectors.
         """
-        sizes = {vector.size for vector in vectors} - {self.dimension}
-        if self.dimension is not None and sizes:
+        if self.model is None:
+            return
+        dimension = self.model.probes.shape[1]
+        sizes = {vector.size for vector in vectors} - {dimension}
+        if sizes:
             raise EmbeddingError(
-                f"{name} returned vectors of sizes {sorted(sizes)}, expected {self.dimension}; "
+                f"{name} returned vectors of sizes {sorted(sizes)}, expected {dimension}; "
                 "nothing was stored"
             )
 
-    def compare(self, name: str, vectors: Sequence[Vector], *, save: bool) -> None:
-        """Compare the probes' vectors with the saved ones; `save` makes a new bank keep them.
+    def compare(self, name: str, vectors: Sequence[Vector]) -> None:
+        """Compare the probes' vectors with the saved ones; a bank without any takes all.
 
         Raises:
             EmbeddingMismatchError: Another dimension, or another model of the same dimension.
         """
         probes = np.stack(vectors)
         saved = self._store.fingerprint()
-        if saved is None:
-            if not save:
-                return
-            saved = self._store.save_fingerprint(Fingerprint(name, probes))
-        if saved.probes.shape != probes.shape:
-            raise EmbeddingMismatchError(
-                f"the bank was built with {saved.model} ({saved.probes.shape[1]} dimensions), "
-                f"these embeddings are {name} ({probes.shape[1]} dimensions); "
-                "open it with the same model"
-            )
-        cosine = float((saved.probes.astype(np.float64) * probes).sum(axis=1).min())
-        if cosine < SAME_MODEL_COSINE:
-            raise EmbeddingMismatchError(
-                f"the bank was built with {saved.model}, these embeddings are {name}: for the same "
-                f"text they give cosine {cosine:.3f}, expected at least {SAME_MODEL_COSINE}; "
-                "open it with the same model"
-            )
-        self.dimension = probes.shape[1]
+        if saved is not None:
+            check_same_model(saved, name, probes)
+        self.model = Fingerprint(name, probes, 0 if saved is None else saved.generation)
+
+
+def check_same_model(saved: Fingerprint, name: str, probes: Vector) -> None:
+    """Refuse probe vectors, shape (p, d), of another model than the saved one.
+
+    Raises:
+        EmbeddingMismatchError: Another dimension, or another model of the same dimension.
+    """
+    advice = "open it with the same model, or go over to these with reembed()"
+    if saved.probes.shape != probes.shape:
+        raise EmbeddingMismatchError(
+            f"the bank was built with {saved.model} ({saved.probes.shape[1]} dimensions), "
+            f"these embeddings are {name} ({probes.shape[1]} dimensions); {advice}"
+        )
+    cosine = float((saved.probes.astype(np.float64) * probes).sum(axis=1).min())
+    if cosine < SAME_MODEL_COSINE:
+        raise EmbeddingMismatchError(
+            f"the bank was built with {saved.model}, these embeddings are {name}: for the same "
+            f"text they give cosine {cosine:.3f}, expected at least {SAME_MODEL_COSINE}; {advice}"
+        )

@@ -280,8 +280,9 @@ class EpisodicMemory(Episodes):
         """
         space = self._space(namespace)
         drafts = [check_memory(space, **memory) for memory in memories]
-        vectors = yield from self._vectors(space, [draft.intent for draft in drafts], save=True)
-        return self._existing(space, self._store.remember(drafts, vectors))
+        vectors = yield from self._vectors(space, [draft.intent for draft in drafts])
+        ids = self._store.remember(drafts, vectors, self._model.model)
+        return self._existing(space, ids)
 
     recall = blocking(_recall)
     recall_many = blocking(_recall_many)

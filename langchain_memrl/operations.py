@@ -210,11 +210,10 @@ class Operations(Bank):
         """Change saved learning settings, for example `step_size=0.2`; later rewards use them.
 
         Raises:
-            ConfigError: An unknown setting, or a value out of range.
+            ConfigError: An unknown setting, a value out of range, or a reward range that leaves
+                the Q of a memory outside.
         """
-        learning = self._store.learning().changed(**changes)
-        self._store.configure(learning)
-        return learning
+        return self._store.configure(changes)
 
     @property
     def learning(self) -> LearningConfig:
@@ -228,5 +227,5 @@ class Operations(Bank):
         return self._store.verify()
 
     def rebuild_index(self) -> None:
-        """Make the vector index anew from the stored vectors. Answers do not change."""
+        """Make anew what follows from the rows: vector index and counters. Answers stay."""
         self._store.rebuild_index()

@@ -69,7 +69,8 @@ def check_reward(
 
     Raises:
         TypeError: No episode id.
-        RewardError, RewardTypeError: See `LearningConfig.reward`.
+        RewardError, RewardTypeError: See `LearningConfig.number`; the range is compared later,
+            because a repeat is answered whatever the range is now.
         InputError: An unusable episode id, or a single str for `ids`.
     """
     if episode_id is None:
@@ -81,7 +82,7 @@ def check_reward(
     return RewardEntry(
         namespace=space,
         episode_id=check_name("episode_id", episode_id),
-        reward=None if reward is None else learning.reward(reward),
+        reward=None if reward is None else learning.number(reward),
         ids=None if ids is None else tuple(dict.fromkeys(check_name("id", id) for id in ids)),
         raw_id=new_id(),
     )

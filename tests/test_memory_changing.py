@@ -5,6 +5,7 @@ import sqlite3
 import pytest
 
 from langchain_memrl.errors import EpisodeError, InputError, MemoryNotFoundError
+from langchain_memrl.store.rows import seal
 from langchain_memrl.store.sidecar import FILE_NAME
 
 ALL = {"k": 50, "fetch_k": 50, "score_threshold": None}
@@ -210,6 +211,7 @@ def make_derived(folder, child, *sources):
             "WHERE seq = (SELECT seq FROM memories WHERE id = ?)",
             (names, child),
         )
+        seal(db, *db.execute("SELECT seq FROM memories WHERE id = ?", (child,)).fetchone())
     db.close()
 
 

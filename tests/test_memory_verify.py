@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from langchain_memrl.errors import StoreCorruptError
-from langchain_memrl.store.rows import digest
+from langchain_memrl.store.encoding import digest
 from langchain_memrl.store.sidecar import FILE_NAME
 
 TEXTS = ("reset a router", "bake a cake", "mend a bicycle")
@@ -18,7 +18,7 @@ TEXTS = ("reset a router", "bake a cake", "mend a bicycle")
 def plant(folder, open_bank):
     """Makes a used bank, changes its file with SQL, opens it again."""
 
-    def plant_(sql, *values, keep_index=True):
+    def plant_(sql, *values, keep_index=True, keep_marker=True):
         memory = open_bank()
         for text in TEXTS:
             memory.remember(text, f"lesson of {text}", episode_id=text)
@@ -28,6 +28,8 @@ def plant(folder, open_bank):
         memory.close()
         if not keep_index:
             (folder / "intents.faiss").unlink()
+        if not keep_marker:
+            (folder / "memrl.marker").unlink()
         with sqlite3.connect(folder / FILE_NAME) as db:
             assert db.execute(sql, values).rowcount >= 1
         db.close()
@@ -108,7 +110,7 @@ PLANTED = {
         "text of intent 2 differs from its digest",
     ),
     "an intent without a memory": (
-        "INSERT INTO intents SELECT 99, namespace, ?, 'orphan', vector, change + 1 "
+        "INSERT INTO intents SELECT 99, namespace, ?, 'orphan', vector, change + 1, checksum "
         "FROM intents WHERE id = 1",
         (digest("orphan"),),
         "1 intents own no memory",
@@ -127,10 +129,11 @@ PLANTED = {
 }
 
 
+@pytest.mark.parametrize("keep_marker", [True, False])
 @pytest.mark.parametrize("name", PLANTED)
-def test_what_was_planted_is_found_with_what_to_do(plant, name):
+def test_what_was_planted_is_found_with_what_to_do(plant, name, keep_marker):
     sql, values, words = PLANTED[name]
-    found = plant(sql, *values).verify()
+    found = plant(sql, *values, keep_marker=keep_marker).verify()
     assert not found.ok
     assert [problem for problem in found.problems if re.search(words, problem)]
     advice = ("restore a backup", "rebuild_index()", "export and import")
@@ -153,8 +156,10 @@ def test_a_damaged_page_is_an_error_and_the_file_is_left_as_it_is(folder, open_b
     middle = len(data) // 2 // 4096 * 4096
     data[middle : middle + 4096] = bytes(4096)
     path.write_bytes(data)
+    damaged = open_bank()
+    assert any("restore a backup" in problem for problem in damaged.verify().problems)
     with pytest.raises(StoreCorruptError, match="restore a backup"):
-        open_bank().verify()
+        damaged.list()
     assert path.read_bytes() == bytes(data)
 
 

@@ -130,10 +130,17 @@ SAME_MODEL_COSINE = 0.999
 
 
 class Fingerprint(NamedTuple):
-    """The embedding model a bank was built with: its name and the probes' vectors, (p, d)."""
+    """The embedding model a bank was built with.
+
+    Attributes:
+        model: Its name, for messages.
+        probes: The vectors of the probe texts, shape (p, d).
+        generation: Which of the bank's models it is, counted from 1; 0 before the first memory.
+    """
 
     model: str
     probes: Vector
+    generation: int = 0
 
 
 class MemoryStore(Protocol):
@@ -142,17 +149,14 @@ class MemoryStore(Protocol):
     def learning(self) -> LearningConfig:
         """The saved learning settings."""
 
-    def configure(self, learning: LearningConfig) -> None:
-        """Replace the saved learning settings."""
+    def configure(self, changes: Mapping[str, Any]) -> LearningConfig:
+        """Change saved learning settings; what stands then."""
 
     def secret(self) -> bytes:
         """The bank's own random key; it makes prompt fences that nobody can guess."""
 
     def fingerprint(self) -> Fingerprint | None:
         """The saved embedding model, or None before the first memory."""
-
-    def save_fingerprint(self, fingerprint: Fingerprint) -> Fingerprint:
-        """Save the embedding model if there is none yet; the one that stands is returned."""
 
     def namespaces(self) -> tuple[str, ...]:
         """Every namespace that holds a memory or an episode, sorted."""
@@ -163,8 +167,11 @@ class MemoryStore(Protocol):
     def is_empty(self, namespace: str) -> bool:
         """Whether the namespace holds no intent."""
 
-    def pools(self, queries: Sequence[PoolQuery]) -> list[Pool]:
-        """The candidates of each query, all read from the same state."""
+    def pools(self, queries: Sequence[PoolQuery], model: Fingerprint | None = None) -> list[Pool]:
+        """The candidates of each query, all read from the same state.
+
+        `model` made the vectors: another one than the bank's is refused.
+        """
 
     def recorded(self, namespace: str, episode_id: str, intent: str) -> RecallRecord | None:
         """What this episode recorded for this intent, or None."""
@@ -175,14 +182,23 @@ class MemoryStore(Protocol):
     def reinforce(self, entries: Sequence[RewardEntry]) -> list[Reinforcement]:
         """Apply rewards in order, each once, all or none."""
 
-    def remember(self, memories: Sequence[NewMemory], vectors: Sequence[Vector]) -> list[str]:
+    def remember(
+        self,
+        memories: Sequence[NewMemory],
+        vectors: Sequence[Vector],
+        model: Fingerprint | None = None,
+    ) -> list[str]:
         """Write memories in order, each once, all or none; the ids that stand are returned.
 
-        `vectors` holds the unit vector of each memory's intent.
+        `vectors` holds the unit vector of each memory's intent. `model` made them; a bank without
+        a model takes it over, another one is refused.
         """
 
-    def hold(self, answer: HeldAnswer, vector: Vector) -> None:
-        """Keep an answer, and its intent's unit vector, until its reward comes."""
+    def hold(self, answer: HeldAnswer, vector: Vector, model: Fingerprint | None = None) -> None:
+        """Keep an answer, and its intent's unit vector, until its reward comes.
+
+        `model`: see `remember`.
+        """
 
     def episode(self, namespace: str, episode_id: str) -> Episode | None:
         """One episode, or None."""

@@ -5,26 +5,26 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_memrl.store.rows import batches, marks
-from langchain_memrl.store.sidecar import next_change
+from langchain_memrl.store.encoding import load
+from langchain_memrl.store.meta import next_change
+from langchain_memrl.store.rows import batches, find_memories, marks, seal
 
 
 def update(
     db: sqlite3.Connection, namespace: str, id: str, changes: Mapping[str, Any], now: str
 ) -> bool:
     """Change lesson, trajectory or metadata; whether the memory exists."""
-    row = db.execute(
-        "SELECT seq FROM memories WHERE id = ? AND +namespace = ?", (id, namespace)
-    ).fetchone()
-    if row is None:
+    if not find_memories(db, namespace, [id]):  # which compares its checksum
         return False
+    (seq,) = db.execute("SELECT seq FROM memories WHERE id = ?", (id,)).fetchone()
     values = {
         name: json.dumps(value, ensure_ascii=False) if name == "metadata" else value
         for name, value in changes.items()
     }
     values["updated_at"] = now
     columns = ", ".join(f"{name} = ?" for name in values)
-    db.execute(f"UPDATE experiences SET {columns} WHERE seq = ?", (*values.values(), row[0]))
+    db.execute(f"UPDATE experiences SET {columns} WHERE seq = ?", (*values.values(), seq))
+    seal(db, seq)
     return True
 
 
@@ -58,7 +58,7 @@ def family(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> tuple[
         (namespace,),
     )
     for child, sources in rows:
-        for source in json.loads(sources):
+        for source in load("a memory", sources):
             children.setdefault(source, []).append(child)
     found = dict.fromkeys(ids)
     waiting = list(found)
@@ -94,8 +94,8 @@ def forget_episode_texts(db: sqlite3.Connection, episodes: Sequence[int]) -> Non
     """Blank the task texts and held answers of episodes; ids and numbers stay."""
     for part in batches(episodes):
         db.execute(
-            "UPDATE episodes SET held_intent = NULL, held_vector = NULL, held_trajectory = NULL "
-            f"WHERE seq IN ({marks(part)})",
+            "UPDATE episodes SET held_intent = NULL, held_vector = NULL, held_trajectory = NULL, "
+            f"held_checksum = NULL WHERE seq IN ({marks(part)})",
             part,
         )
         db.execute(f"UPDATE recalls SET intent = '' WHERE episode IN ({marks(part)})", part)

@@ -6,8 +6,10 @@ from datetime import datetime
 import numpy as np
 
 from langchain_memrl.core.learning import q_step
-from langchain_memrl.reports import QChange, Stats
-from langchain_memrl.store.rows import count_intents, digest, to_vector
+from langchain_memrl.reports import QChange
+from langchain_memrl.store import counters
+from langchain_memrl.store.encoding import checksum, digest, to_vector
+from langchain_memrl.store.rows import MEMORY_SQL, memory_checksum
 
 Q_TOLERANCE = 1e-9
 
@@ -26,43 +28,6 @@ def history(db: sqlite3.Connection, namespace: str, id: str) -> list[QChange]:
     ]
 
 
-def stats(db: sqlite3.Connection, namespace: str) -> Stats:
-    """What a namespace holds."""
-    rows = db.execute(
-        "SELECT q, updates, selections FROM memories WHERE namespace = ?", (namespace,)
-    ).fetchall()
-    q, updates, selections = np.array(rows, dtype=np.float64).reshape(-1, 3).T
-    (raw,) = db.execute(
-        "SELECT count(*) FROM experiences e JOIN memories m ON m.seq = e.seq "
-        "WHERE m.namespace = ? AND e.lesson = ''",
-        (namespace,),
-    ).fetchone()
-    episodes, waiting = db.execute(
-        "SELECT count(*), coalesce(sum(l.episode_id IS NULL AND (p.held_intent IS NOT NULL OR "
-        "EXISTS (SELECT 1 FROM recalls r WHERE r.episode = p.seq))), 0) "
-        "FROM episodes p LEFT JOIN ledger l ON l.namespace = p.namespace "
-        "AND l.episode_id = p.episode_id AND l.operation = 'reinforce' WHERE p.namespace = ?",
-        (namespace,),
-    ).fetchone()
-    size = max(len(rows), 1)
-    return Stats(
-        namespace=namespace,
-        memories=len(rows),
-        intents=count_intents(db, namespace),
-        raw=raw,
-        episodes=episodes,
-        open_episodes=waiting,
-        updates=int(updates.sum()),
-        selections=int(selections.sum()),
-        never_injected=int((selections == 0).sum()),
-        never_rewarded=int((updates == 0).sum()),
-        q_above_zero=float((q > 0).sum()) / size,
-        q_at_zero=float((q == 0).sum()) / size,
-        q_below_zero=float((q < 0).sum()) / size,
-        q_quantiles=tuple(np.quantile(q, [0, 0.25, 0.5, 0.75, 1]).tolist()) if len(rows) else (),
-    )
-
-
 def problems(db: sqlite3.Connection) -> list[str]:
     """Everything in the database that does not agree, one sentence each."""
     found = [
@@ -74,15 +39,18 @@ def problems(db: sqlite3.Connection) -> list[str]:
         f"a row of table {row[0]} points to a missing row of {row[2]}; restore a backup"
         for row in db.execute("PRAGMA foreign_key_check")
     ]
-    return found + _bad_intents(db) + _bad_q(db)
+    return [*found, *_bad_intents(db), *_bad_memories(db), *_bad_q(db), *counters.problems(db)]
 
 
 def _bad_intents(db: sqlite3.Connection) -> list[str]:
     found = []
     sizes = set()
-    for id, text, key, blob in db.execute("SELECT id, text, digest, vector FROM intents"):
+    rows = db.execute("SELECT id, namespace, text, digest, vector, checksum FROM intents")
+    for id, namespace, text, key, blob, kept in rows:
         if digest(text) != key:
             found.append(f"the text of intent {id} differs from its digest; restore a backup")
+        if checksum(namespace, blob) != kept:
+            found.append(f"the vector of intent {id} differs from its checksum; restore a backup")
         if len(blob) % 4:
             found.append(f"the vector of intent {id} is cut off; restore a backup")
             continue
@@ -99,6 +67,24 @@ def _bad_intents(db: sqlite3.Connection) -> list[str]:
     if orphans:
         found.append(f"{orphans} intents own no memory; export and import the bank")
     return found
+
+
+def _bad_memories(db: sqlite3.Connection) -> list[str]:
+    """Memories and held answers that do not fit their checksums."""
+    found = [
+        f"the texts of memory {row[0]} differ from their checksum; restore a backup"
+        for row in db.execute(MEMORY_SQL)
+        if memory_checksum(row) != row[-1]
+    ]
+    held = db.execute(
+        "SELECT episode_id, held_checksum, held_intent, held_trajectory, held_vector "
+        "FROM episodes WHERE held_intent IS NOT NULL"
+    )
+    return found + [
+        f"the answer held by episode {episode_id} differs from its checksum; restore a backup"
+        for episode_id, kept, *parts in held
+        if checksum(*parts) != kept
+    ]
 
 
 def _bad_q(db: sqlite3.Connection) -> list[str]:

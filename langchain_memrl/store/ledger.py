@@ -18,6 +18,7 @@ from langchain_memrl.errors import (
     WriteConflictError,
 )
 from langchain_memrl.store.base import HeldAnswer, NewMemory, RecallRecord, RewardEntry, Vector
+from langchain_memrl.store.encoding import check, checksum, digest, load, to_blob, to_vector
 from langchain_memrl.store.recalls import (
     count_selections,
     episode_number,
@@ -25,7 +26,7 @@ from langchain_memrl.store.recalls import (
     open_episode,
     row_numbers,
 )
-from langchain_memrl.store.rows import digest, find_episode, insert_memory, to_blob, to_vector
+from langchain_memrl.store.rows import find_episode, insert_memory
 from langchain_memrl.types import Credit, Reinforcement
 
 # --- reinforce ----------------------------------------------------------------------------------
@@ -34,12 +35,16 @@ from langchain_memrl.types import Credit, Reinforcement
 def reinforce(
     db: sqlite3.Connection, entry: RewardEntry, learning: LearningConfig, now: str
 ) -> Reinforcement:
-    """Move Q of what the episode showed, once, and write the answer it holds."""
+    """Move Q of what the episode showed, once, and write the answer it holds.
+
+    A repeat is answered before the reward is compared with a range that may have changed since.
+    """
     if entry.reward is None:
         return Reinforcement(entry.episode_id, None, applied=False)
     earlier = _earlier_reward(db, entry)
     if earlier is not None:
         return earlier
+    learning.reward(entry.reward)
     ids = _rewarded_ids(db, entry, now)
     episode = open_episode(db, entry.namespace, entry.episode_id, now)
     numbers = row_numbers(db, entry.namespace, ids)
@@ -84,7 +89,7 @@ def _earlier_reward(db: sqlite3.Connection, entry: RewardEntry) -> Reinforcement
         row[0],
         False,
         tuple(Credit(*credit) for credit in credits),
-        tuple(json.loads(row[1])),
+        tuple(load("a ledger row", row[1])),
         _written_memory(db, entry.namespace, entry.episode_id),
     )
 
@@ -204,9 +209,11 @@ def hold(
     known = find_episode(db, answer.namespace, answer.episode_id)
     if known is not None and known.memory_id is not None:
         return  # its memory is written, and perhaps forgotten since
+    texts, blob = (answer.intent, answer.trajectory), to_blob(vector)
     db.execute(
-        "UPDATE episodes SET held_intent = ?, held_vector = ?, held_trajectory = ? WHERE seq = ?",
-        (answer.intent, to_blob(vector), answer.trajectory, number),
+        "UPDATE episodes SET held_intent = ?, held_trajectory = ?, held_vector = ?, "
+        "held_checksum = ? WHERE seq = ?",
+        (*texts, blob, checksum(*texts, blob), number),
     )
     if known is not None and known.reward is not None:
         _write_held(db, answer.namespace, answer.episode_id, answer.raw_id, learning, now)
@@ -221,13 +228,15 @@ def _write_held(
     now: str,
 ) -> None:
     """Write the held answer verbatim, without a lesson, unless a memory was written already."""
-    intent, blob, trajectory = db.execute(
-        "SELECT held_intent, held_vector, held_trajectory FROM episodes WHERE seq = ?",
+    intent, trajectory, blob, kept = db.execute(
+        "SELECT held_intent, held_trajectory, held_vector, held_checksum FROM episodes "
+        "WHERE seq = ?",
         (episode_number(db, namespace, episode_id),),
     ).fetchone()
     known = find_episode(db, namespace, episode_id)
     if intent is None or known is None or known.memory_id is not None:
         return
+    check(f"the answer held by episode {episode_id!r}", kept, intent, trajectory, blob)
     raw = NewMemory(
         id=id,
         namespace=namespace,

@@ -1,19 +1,15 @@
 """The embedded store: a SQLite sidecar that holds the truth, and vector indexes beside it."""
 
-import json
 import logging
-import secrets
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from langchain_memrl.config import LearningConfig
-from langchain_memrl.errors import StoreError
+from langchain_memrl.errors import StoreCorruptError, StoreError
 from langchain_memrl.reports import QChange, Stats, Verification
-from langchain_memrl.store import inspection, ledger, recalls, rows
+from langchain_memrl.store import counters, inspection, ledger, meta, recalls, rows
 from langchain_memrl.store.base import (
     Fingerprint,
     HeldAnswer,
@@ -26,7 +22,7 @@ from langchain_memrl.store.base import (
 )
 from langchain_memrl.store.filters import Clause, compile_filter
 from langchain_memrl.store.pools import find_pool
-from langchain_memrl.store.sidecar import MEMORY, Sidecar, get_meta, set_meta
+from langchain_memrl.store.sidecar import MEMORY, Sidecar
 from langchain_memrl.store.upkeep import Upkeep
 from langchain_memrl.store.vectors import VectorCache
 from langchain_memrl.types import Episode, Memory, Reinforcement
@@ -71,63 +67,39 @@ class LocalStore(Upkeep):
             self._initialize(learning or LearningConfig(), fixed)
 
     def _initialize(self, learning: LearningConfig, seed: int | None) -> None:
-        secret = secrets.token_bytes(16)
-        if seed is not None:
-            secret = rows.digest("secret", seed)
+        if self._sidecar.doubt is not None:
+            return
         with self._sidecar.read() as db:
-            if get_meta(db, "learning") is not None:
+            if meta.is_initialized(db):
                 return
         with self._sidecar.write() as db:
-            if get_meta(db, "learning") is None:
-                set_meta(db, "secret", secret)
-                set_meta(db, "learning", json.dumps(asdict(learning)))
+            meta.initialize(db, learning, seed)
 
     # --- settings -------------------------------------------------------------------------------
 
     def learning(self) -> LearningConfig:
         """See `MemoryStore.learning`."""
-        with self._sidecar.read() as db:
-            return self._learning(db)
+        with self._sidecar.read(doubted=True) as db:
+            return meta.learning(db)
 
-    def _learning(self, db: sqlite3.Connection) -> LearningConfig:
-        return LearningConfig(**json.loads(get_meta(db, "learning")))
-
-    def configure(self, learning: LearningConfig) -> None:
+    def configure(self, changes: Mapping[str, Any]) -> LearningConfig:
         """See `MemoryStore.configure`."""
         with self._sidecar.write() as db:
-            set_meta(db, "learning", json.dumps(asdict(learning)))
+            return meta.configure(db, changes)
 
     def secret(self) -> bytes:
         """See `MemoryStore.secret`."""
-        with self._sidecar.read() as db:
-            return bytes(get_meta(db, "secret"))
+        with self._sidecar.read(doubted=True) as db:
+            return meta.secret(db)
 
     def fingerprint(self) -> Fingerprint | None:
         """See `MemoryStore.fingerprint`."""
         with self._sidecar.read() as db:
-            return self._fingerprint(db)
-
-    def _fingerprint(self, db: sqlite3.Connection) -> Fingerprint | None:
-        blob = get_meta(db, "probes")
-        if blob is None:
-            return None
-        probes = rows.to_vector(blob).reshape(-1, int(get_meta(db, "dimension")))
-        return Fingerprint(get_meta(db, "model"), probes)
-
-    def save_fingerprint(self, fingerprint: Fingerprint) -> Fingerprint:
-        """See `MemoryStore.save_fingerprint`."""
-        with self._sidecar.write() as db:
-            standing = self._fingerprint(db)
-            if standing is not None:
-                return standing
-            set_meta(db, "model", fingerprint.model)
-            set_meta(db, "dimension", fingerprint.probes.shape[1])
-            set_meta(db, "probes", rows.to_blob(fingerprint.probes))
-            return fingerprint
+            return meta.fingerprint(db)
 
     def namespaces(self) -> tuple[str, ...]:
         """See `MemoryStore.namespaces`."""
-        sql = "SELECT namespace FROM memories UNION SELECT namespace FROM episodes ORDER BY 1"
+        sql = "SELECT namespace FROM counters WHERE memories OR episodes ORDER BY 1"
         with self._sidecar.read() as db:
             return tuple(row[0] for row in db.execute(sql))
 
@@ -145,10 +117,11 @@ class LocalStore(Upkeep):
         with self._sidecar.read() as db:
             return bool(db.execute(sql, (namespace,)).fetchone()[0])
 
-    def pools(self, queries: Sequence[PoolQuery]) -> list[Pool]:
+    def pools(self, queries: Sequence[PoolQuery], model: Fingerprint | None = None) -> list[Pool]:
         """See `MemoryStore.pools`."""
         clauses = [compile_filter(query.filter) for query in queries]
         with self._sidecar.one_state() as db:
+            meta.check_model(db, model)
             return [
                 find_pool(db, self._vectors, query, clause)
                 for query, clause in zip(queries, clauses, strict=True)
@@ -169,22 +142,29 @@ class LocalStore(Upkeep):
     def reinforce(self, entries: Sequence[RewardEntry]) -> list[Reinforcement]:
         """See `MemoryStore.reinforce`."""
         with self._sidecar.write() as db:
-            learning, now = self._learning(db), self._stamp()
+            learning, now = meta.learning(db), self._stamp()
             return [ledger.reinforce(db, entry, learning, now) for entry in entries]
 
-    def remember(self, memories: Sequence[NewMemory], vectors: Sequence[Vector]) -> list[str]:
+    def remember(
+        self,
+        memories: Sequence[NewMemory],
+        vectors: Sequence[Vector],
+        model: Fingerprint | None = None,
+    ) -> list[str]:
         """See `MemoryStore.remember`."""
         with self._sidecar.write() as db:
-            learning, now = self._learning(db), self._stamp()
+            meta.claim_model(db, model)
+            learning, now = meta.learning(db), self._stamp()
             return [
                 ledger.remember(db, memory, vector, learning, now)
                 for memory, vector in zip(memories, vectors, strict=True)
             ]
 
-    def hold(self, answer: HeldAnswer, vector: Vector) -> None:
+    def hold(self, answer: HeldAnswer, vector: Vector, model: Fingerprint | None = None) -> None:
         """See `MemoryStore.hold`."""
         with self._sidecar.write() as db:
-            ledger.hold(db, answer, vector, self._learning(db), self._stamp())
+            meta.claim_model(db, model)
+            ledger.hold(db, answer, vector, meta.learning(db), self._stamp())
 
     def _stamp(self) -> str:
         return rows.stamp(self._now())
@@ -242,19 +222,26 @@ class LocalStore(Upkeep):
     def stats(self, namespace: str) -> Stats:
         """See `MemoryStore.stats`."""
         with self._sidecar.read() as db:
-            return inspection.stats(db, namespace)
+            return counters.stats(db, namespace)
 
     def verify(self) -> Verification:
         """See `MemoryStore.verify`."""
-        with self._sidecar.one_state() as db:
-            found = inspection.problems(db) + self._vectors.problems(db)
-            (memories,) = db.execute("SELECT count(*) FROM memories").fetchone()
-            (intents,) = db.execute("SELECT count(*) FROM intents").fetchone()
+        doubt = self._sidecar.doubt
+        found = [doubt] if doubt else []
+        memories = intents = 0
+        try:
+            with self._sidecar.one_state(doubted=True) as db:
+                (memories,) = db.execute("SELECT count(*) FROM memories").fetchone()
+                (intents,) = db.execute("SELECT count(*) FROM intents").fetchone()
+                found += inspection.problems(db) + self._vectors.problems(db)
+        except StoreCorruptError as error:
+            found.append(str(error))
         return Verification(tuple(found), memories, intents)
 
     def rebuild_index(self) -> None:
         """See `MemoryStore.rebuild_index`."""
         with self._sidecar.write() as db:
+            counters.recount(db)
             self._vectors.rebuild(db)
             self._vectors.save(db)
 
@@ -265,7 +252,7 @@ class LocalStore(Upkeep):
     def close(self) -> None:
         """Save the vector index and close the database. Idempotent."""
         try:
-            if self._sidecar.is_writable():
+            if self._sidecar.is_writable() and self._vectors.is_unsaved():
                 with self._sidecar.write() as db:
                     self._vectors.save(db)
         except (StoreError, OSError) as error:

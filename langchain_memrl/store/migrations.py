@@ -7,6 +7,9 @@ never change.
 import sqlite3
 
 from langchain_memrl.errors import StoreCorruptError, StoreVersionError
+from langchain_memrl.store import counters
+from langchain_memrl.store.encoding import checksum
+from langchain_memrl.store.rows import seal
 
 APPLICATION_ID = 0x4D656D52  # "MemR" in the file header
 
@@ -112,7 +115,31 @@ def m001_first_schema(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS = (m001_first_schema,)
+def m002_checksums_and_counters(connection: sqlite3.Connection) -> None:
+    """Checksums of texts and vectors, counters for `stats`, a place for vectors of a new model."""
+    for statement in (
+        "ALTER TABLE intents ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE experiences ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE episodes ADD COLUMN held_checksum INTEGER",
+        # Vectors of the model that `reembed` is going over to, by the digest of their text.
+        "CREATE TABLE new_vectors (digest BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID",
+    ):
+        connection.execute(statement)
+    connection.create_function("memrl_checksum", -1, checksum, deterministic=True)
+    connection.execute("UPDATE intents SET checksum = memrl_checksum(namespace, vector)")
+    connection.execute(
+        "UPDATE episodes SET held_checksum = memrl_checksum(held_intent, held_trajectory, "
+        "held_vector) WHERE held_intent IS NOT NULL"
+    )
+    for (seq,) in connection.execute("SELECT seq FROM experiences").fetchall():
+        seal(connection, seq)
+    connection.execute(
+        "INSERT INTO meta (key, value) SELECT 'generation', 1 FROM meta WHERE key = 'probes'"
+    )
+    counters.create(connection)
+
+
+MIGRATIONS = (m001_first_schema, m002_checksums_and_counters)
 
 
 def schema_version(connection: sqlite3.Connection) -> int:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from langchain_memrl.errors import EpisodeError
 from langchain_memrl.store.base import RecallRecord
-from langchain_memrl.store.rows import batches, digest, find_episode, marks
+from langchain_memrl.store.encoding import digest, load
+from langchain_memrl.store.rows import batches, find_episode, marks
 from langchain_memrl.types import Candidate
 
 
@@ -109,8 +110,8 @@ def find_record(
     ).fetchone()
     if row is None:
         return None
-    ids = json.loads(row[1])
-    rows = json.loads(row[2])
+    ids = load("a recall", row[1])
+    rows = load("a recall", row[2])
     names: dict[int, str] = {}
     for part in batches([item[0] for item in rows]):
         names.update(db.execute(f"SELECT seq, id FROM memories WHERE seq IN ({marks(part)})", part))
@@ -122,7 +123,7 @@ def find_record(
         intent=intent,
         memory_ids=tuple(id for id in ids if id in alive),
         candidates=tuple(Candidate(names[item[0]], *item[1:]) for item in rows if item[0] in names),
-        settings=json.loads(row[3]),
+        settings=load("a recall", row[3]),
         similarity_max=row[4],
         explored=bool(row[5]),
     )

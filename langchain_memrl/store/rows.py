@@ -4,7 +4,6 @@ A `+` before a column keeps SQLite from using that column's index: an id is alwa
 """
 
 import dataclasses
-import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,17 +15,26 @@ import numpy as np
 from langchain_memrl.core.calibration import Calibration, calibrate, is_due, sample_positions
 from langchain_memrl.errors import StoreCorruptError
 from langchain_memrl.store.base import NewMemory, Vector
+from langchain_memrl.store.counters import count_intents
+from langchain_memrl.store.encoding import (
+    RESTORE,
+    check,
+    checksum,
+    digest,
+    load,
+    to_blob,
+    to_vector,
+)
 from langchain_memrl.store.filters import Clause
-from langchain_memrl.store.sidecar import get_meta, next_change
+from langchain_memrl.store.meta import fingerprint, next_change
 from langchain_memrl.types import Episode, Memory
 
 BATCH = 500
-RESTORE = "call verify() to see the damage, and restore a backup"
 MEMORY_FIELDS = tuple(field.name for field in dataclasses.fields(Memory))
 MEMORY_SQL = """
     SELECT m.id, m.namespace, i.text, e.lesson, e.trajectory, m.outcome, m.q, m.updates,
            m.selections, e.parents, e.derived_from, e.episode_id, m.source, m.trust,
-           m.created_at, e.updated_at, m.disabled, m.pinned, e.metadata
+           m.created_at, e.updated_at, m.disabled, m.pinned, e.metadata, e.checksum
     FROM memories m JOIN experiences e ON e.seq = m.seq JOIN intents i ON i.id = m.intent_id
 """
 
@@ -41,12 +49,6 @@ def stamp(now: datetime) -> str:
     return now.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def digest(*parts: Any) -> bytes:
-    """A short key of some texts: BLAKE2b, 16 bytes."""
-    text = json.dumps(parts, sort_keys=True, ensure_ascii=False)
-    return hashlib.blake2b(text.encode(), digest_size=16).digest()
-
-
 def marks(values: Sequence[Any]) -> str:
     """Placeholders for an IN list."""
     return ",".join("?" * len(values))
@@ -58,25 +60,26 @@ def batches(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
         yield values[start : start + BATCH]
 
 
-def to_vector(blob: bytes) -> Vector:
-    """A stored vector, shape (d,).
-
-    Raises:
-        StoreCorruptError: It is cut off.
-    """
-    if len(blob) % 4:
-        raise StoreCorruptError(f"a stored vector is cut off at {len(blob)} bytes; {RESTORE}")
-    return np.frombuffer(blob, dtype="<f4").astype(np.float32, copy=False)
+def memory_checksum(row: Sequence[Any]) -> int:
+    """The checksum of a row of `MEMORY_SQL`: all but the numbers and marks that come and go."""
+    return checksum(*row[:6], *row[9:16], row[18])
 
 
-def to_blob(vector: Vector) -> bytes:
-    """A vector as stored: little-endian float32."""
-    return np.ascontiguousarray(vector, dtype="<f4").tobytes()
+def seal(db: sqlite3.Connection, seq: int) -> None:
+    """Keep the checksum of a memory that was just written."""
+    row = db.execute(f"{MEMORY_SQL} WHERE m.seq = ?", (seq,)).fetchone()
+    db.execute("UPDATE experiences SET checksum = ? WHERE seq = ?", (memory_checksum(row), seq))
 
 
 def to_memory(row: tuple[Any, ...]) -> Memory:
-    """A row of `MEMORY_SQL`, whose columns stand in the order of the fields."""
-    fields = dict(zip(MEMORY_FIELDS, row, strict=True))
+    """A row of `MEMORY_SQL`, whose columns stand in the order of the fields.
+
+    Raises:
+        StoreCorruptError: It does not fit its checksum.
+    """
+    if memory_checksum(row) != row[-1]:
+        raise StoreCorruptError(f"memory {row[0]!r} does not fit its checksum; {RESTORE}")
+    fields = dict(zip(MEMORY_FIELDS, row[:-1], strict=True))
     for name in ("parents", "derived_from"):
         fields[name] = () if fields[name] == "[]" else tuple(json.loads(fields[name]))
     for name in ("created_at", "updated_at"):
@@ -110,12 +113,26 @@ def page_of_memories(
 
 
 def find_intent(db: sqlite3.Connection, namespace: str, text: str) -> tuple[int, Vector] | None:
-    """Id and unit vector of a text that is already an intent."""
+    """Id and unit vector of a text that is already an intent.
+
+    Raises:
+        StoreCorruptError: The vector does not fit its checksum.
+    """
     row = db.execute(
-        "SELECT id, vector FROM intents WHERE namespace = ? AND digest = ?",
+        "SELECT id, vector, checksum FROM intents WHERE namespace = ? AND digest = ?",
         (namespace, digest(text)),
     ).fetchone()
-    return None if row is None else (row[0], to_vector(row[1]))
+    return None if row is None else (row[0], checked_vector(row[0], namespace, *row[1:]))
+
+
+def checked_vector(id: int, namespace: str, blob: bytes, kept: int) -> Vector:
+    """An intent's unit vector.
+
+    Raises:
+        StoreCorruptError: It does not fit its checksum.
+    """
+    check(f"the vector of intent {id}", kept, namespace, blob)
+    return to_vector(blob)
 
 
 def insert_memory(
@@ -142,23 +159,20 @@ def insert_memory(
             new.trajectory,
         ),
     )
+    seal(db, int(seq or 0))
 
 
 def _insert_intent(db: sqlite3.Connection, new: NewMemory, vector: Vector) -> int:
+    blob, key = to_blob(vector), digest(new.intent)
     cursor = db.execute(
-        "INSERT INTO intents (namespace, digest, text, vector, change) VALUES (?, ?, ?, ?, ?)",
-        (new.namespace, digest(new.intent), new.intent, to_blob(vector), next_change(db)),
+        "INSERT INTO intents (namespace, digest, text, vector, checksum, change) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        (new.namespace, key, new.intent, blob, checksum(new.namespace, blob), next_change(db)),
     )
     count = count_intents(db, new.namespace)
     if is_due(count):
         calibrate_namespace(db, new.namespace, count)
     return int(cursor.lastrowid or 0)
-
-
-def count_intents(db: sqlite3.Connection, namespace: str) -> int:
-    """How many intents a namespace has."""
-    sql = "SELECT count(*) FROM intents WHERE namespace = ?"
-    return int(db.execute(sql, (namespace,)).fetchone()[0])
 
 
 def calibrate_namespace(db: sqlite3.Connection, namespace: str, count: int) -> None:
@@ -172,11 +186,13 @@ def calibrate_namespace(db: sqlite3.Connection, namespace: str, count: int) -> N
     sample = [ids[position] for position in sample_positions(count)]
     sql = f"SELECT vector FROM intents WHERE id IN ({marks(sample)}) ORDER BY id"
     vectors = np.stack([to_vector(row[0]) for row in db.execute(sql, sample)])
-    probes = to_vector(get_meta(db, "probes")).reshape(-1, vectors.shape[1])
+    model = fingerprint(db)
+    if model is None or model.probes.shape[1] != vectors.shape[1]:
+        raise StoreCorruptError(f"the bank's embedding model does not fit its vectors; {RESTORE}")
     db.execute(
         "INSERT OR REPLACE INTO calibrations (namespace, intents, mean, std, threshold) "
         "VALUES (?, ?, ?, ?, ?)",
-        (namespace, *calibrate(count, vectors, probes)),
+        (namespace, *calibrate(count, vectors, model.probes)),
     )
 
 
@@ -211,7 +227,7 @@ def find_episode(db: sqlite3.Connection, namespace: str, episode_id: str) -> Epi
         episode_id=episode_id,
         namespace=namespace,
         intents=tuple(intent for intent, _ in recalls if intent),
-        memory_ids=tuple(dict.fromkeys(id for _, ids in recalls for id in json.loads(ids))),
+        memory_ids=tuple(dict.fromkeys(id for _, ids in recalls for id in load("a recall", ids))),
         reward=ledger["reinforce"][0] if "reinforce" in ledger else None,
         memory_id=ledger["remember"][1] if "remember" in ledger else None,
         created_at=datetime.fromisoformat(row[1]),

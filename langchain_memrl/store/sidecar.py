@@ -1,28 +1,29 @@
 """The SQLite file that holds the truth: connection, transactions, settings, error translation."""
 
+import logging
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 from langchain_memrl.errors import (
-    StoreBusyError,
     StoreCorruptError,
     StoreError,
     StoreNotFoundError,
+    StoreVersionError,
 )
-from langchain_memrl.store.migrations import check_format, migrate
+from langchain_memrl.store.faults import is_busy, translated
+from langchain_memrl.store.marker import Marker
+from langchain_memrl.store.migrations import MIGRATIONS, check_format, migrate
+
+logger = logging.getLogger("langchain_memrl")
 
 BUSY_SECONDS = 30.0
 FILE_NAME = "memrl.sqlite3"
 MEMORY = ":memory:"
-
-CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class Sidecar:
@@ -43,7 +44,12 @@ class Sidecar:
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._connection: sqlite3.Connection | None = None
+        self._marker = None if self.path is None else Marker(self.path)
+        with self._translate():
+            self.doubt = self._find_doubt()
+            """Why this is not the database that was closed last; None where it is."""
         if self.path is not None and not self.path.exists():
+            self._check_trusted()
             if read_only or not create:
                 raise StoreNotFoundError(
                     f"there is no memory bank at {self.path.parent}; "
@@ -65,7 +71,7 @@ class Sidecar:
 
     def _connect(self) -> sqlite3.Connection:
         target = MEMORY if self.path is None else self.path.absolute().as_uri()
-        if self.path is not None and self.read_only:
+        if self.path is not None and (self.read_only or self.doubt):
             target += "?mode=ro"
         connection = sqlite3.connect(
             target,
@@ -85,13 +91,64 @@ class Sidecar:
         """Refuse what is not ours before anything is written, then bring it up to date."""
         version = check_format(connection, self.place)
         connection.execute("PRAGMA foreign_keys = ON")
-        if not self.read_only:
+        if self.read_only or self.doubt:
+            self._check_readable(version)
+        else:
+            if 0 < version < len(MIGRATIONS):
+                self._mark_open()
             self._write_ahead(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA secure_delete = ON")
             migrate(connection)
-        elif version == 0:
+            if not version:
+                # The marker may only say that there is a bank once the file itself holds it.
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self._mark_open()
+
+    def _find_doubt(self) -> str | None:
+        """Why this is not the database that was closed last; None where it is."""
+        if self._marker is None or self.path is None:
+            return None
+        doubt, rows = self._marker.doubt(), self._marker.rows_expected()
+        if rows and not doubt:
+            target = f"{self.path.absolute().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(target, timeout=BUSY_SECONDS, uri=True)) as db:
+                doubt = "it is older" if rows_written(db) < rows else None
+        return doubt and (
+            f"{self.place} is not the database that was closed last: {doubt}; it was left as it "
+            f"is: restore a backup, or delete {self._marker.path.name} if you put the database "
+            "there yourself"
+        )
+
+    def _check_readable(self, version: int) -> None:
+        """Refuse to read a format that would have to be written anew first."""
+        if version == 0:
+            self._check_trusted()
             raise StoreNotFoundError(f"{self.place} holds no memory bank yet")
+        if version < len(MIGRATIONS):
+            self._check_trusted()
+            raise StoreVersionError(
+                f"{self.place} has format {version}, this version reads {len(MIGRATIONS)}; "
+                "open it once without read_only to bring it up to date"
+            )
+
+    def _mark_open(self) -> None:
+        """Say in the marker that the database changes from now on."""
+        if self._marker is None:
+            return
+        try:
+            self._marker.open()
+        except OSError as error:
+            raise StoreError(f"{self._marker.path} cannot be written ({error})") from error
+
+    def _check_trusted(self) -> None:
+        """Raise where the database is not the one that was closed last.
+
+        Raises:
+            StoreCorruptError: With what to do.
+        """
+        if self.doubt:
+            raise StoreCorruptError(f"{self.doubt}; verify() tells more")
 
     def _write_ahead(self, connection: sqlite3.Connection) -> None:
         """Switch to WAL. Where two processes do so at once, SQLite refuses one without waiting."""
@@ -100,27 +157,25 @@ class Sidecar:
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF not in BUSY or time.monotonic() > give_up:
+                if not is_busy(error) or time.monotonic() > give_up:
                     raise
                 time.sleep(0.01)
             else:
                 return
 
     @contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for reading, with errors translated."""
+    def read(self, *, doubted: bool = False) -> Iterator[sqlite3.Connection]:
+        """The connection, for reading, with errors translated; `doubted`: whatever it holds."""
         self.check_open()
+        if not doubted:
+            self._check_trusted()
         with self._lock, self._translate():
             yield self._open_connection()
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """One transaction: committed when the block ends, rolled back when it raises."""
-        self.check_open()
-        if self.read_only:
-            raise StoreError(f"{self.place} was opened read-only; open it without read_only")
-        with self._lock, self._translate():
-            connection = self._open_connection()
+        with self.alone() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -131,9 +186,9 @@ class Sidecar:
                 raise
 
     @contextmanager
-    def one_state(self) -> Iterator[sqlite3.Connection]:
+    def one_state(self, *, doubted: bool = False) -> Iterator[sqlite3.Connection]:
         """The connection with one state of the database, whatever others commit meanwhile."""
-        with self.read() as db:
+        with self.read(doubted=doubted) as db:
             db.execute("BEGIN")
             try:
                 yield db
@@ -148,6 +203,7 @@ class Sidecar:
                 yield db
             return
         self.check_open()
+        self._check_trusted()
         target = f"{self.path.absolute().as_uri()}?mode=ro"
         with (
             self._translate(),
@@ -164,6 +220,7 @@ class Sidecar:
         with self.read() as db:
             if self.read_only:
                 raise StoreError(f"{self.place} was opened read-only; open it without read_only")
+            self._mark_open()
             yield db
 
     def check_open(self) -> None:
@@ -186,7 +243,8 @@ class Sidecar:
 
     def is_writable(self) -> bool:
         """Whether it is open for writing in this process."""
-        return self._connection is not None and not self.read_only and os.getpid() == self._process
+        refused = self.read_only or self.doubt is not None or os.getpid() != self._process
+        return self._connection is not None and not refused
 
     def close(self) -> None:
         """Close the connection. Idempotent; a forked child leaves its parent's files alone."""
@@ -194,46 +252,24 @@ class Sidecar:
             return
         with self._lock:
             if self._connection is not None:
-                self._connection.close()
+                self._close(self._connection)
             self._connection = None
 
-    @contextmanager
-    def _translate(self) -> Iterator[None]:
-        """Turn SQLite's errors into ours, with the file and what to do."""
+    def _close(self, connection: sqlite3.Connection) -> None:
+        """Close the connection, then say in the marker how the file was left."""
+        writable = self.is_writable()
         try:
-            yield
-        except sqlite3.DatabaseError as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            if code in BUSY:
-                raise StoreBusyError(
-                    f"{self.place} has been locked by another connection for "
-                    f"{BUSY_SECONDS:g} s; call again"
-                ) from error
-            if code in CORRUPT:
-                raise StoreCorruptError(
-                    f"{self.place} is damaged ({error}); it was left as it is: "
-                    "restore a backup, or recover it with the sqlite3 shell"
-                ) from error
-            raise StoreError(f"{self.place}: {error}") from error
+            rows = rows_written(connection) if writable else 0
+            connection.close()
+            if writable and self._marker is not None:
+                self._marker.close(rows)
+        except (sqlite3.DatabaseError, OSError) as error:
+            logger.warning("%s was not closed cleanly (%s)", self.place, error)
+
+    def _translate(self) -> AbstractContextManager[None]:
+        return translated(self.place, BUSY_SECONDS)
 
 
-def get_meta(db: sqlite3.Connection, key: str, default: Any = None) -> Any:
-    """One of the bank's own values."""
-    row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-    return default if row is None else row[0]
-
-
-def set_meta(db: sqlite3.Connection, key: str, value: Any) -> None:
-    """Set one of the bank's own values."""
-    db.execute(
-        "INSERT INTO meta (key, value) VALUES (?, ?) "
-        "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (key, value),
-    )
-
-
-def next_change(db: sqlite3.Connection) -> int:
-    """Count a change of the intents; other processes re-read what is newer than they saw."""
-    change = int(get_meta(db, "change", 0)) + 1
-    set_meta(db, "change", change)
-    return change
+def rows_written(db: sqlite3.Connection) -> int:
+    """How many rows were ever written; it only grows."""
+    return int(db.execute("SELECT coalesce(sum(seq), 0) FROM sqlite_sequence").fetchone()[0])

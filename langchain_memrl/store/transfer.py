@@ -14,19 +14,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
 from langchain_memrl.config import LearningConfig
 from langchain_memrl.core.learning import q_step
 from langchain_memrl.errors import InputError
 from langchain_memrl.store import rows
-from langchain_memrl.store.base import SAME_MODEL_COSINE, Fingerprint
-from langchain_memrl.store.sidecar import next_change
+from langchain_memrl.store.base import Fingerprint
+from langchain_memrl.store.counters import count_intents
+from langchain_memrl.store.encoding import checksum, to_blob, to_vector
+from langchain_memrl.store.meta import next_change
 
 FORMAT = 1
 BATCH = 500
 TABLES = ("episodes", "recalls", "ledger", "q_history", "calibrations")
 """What follows the memories, in the order in which an import needs it."""
+
+DERIVED = {"checksum", "held_checksum", "open"}
+"""Columns that follow from the others; an import makes them anew."""
 
 Line = dict[str, Any]
 
@@ -42,7 +45,7 @@ def export_lines(
     if fingerprint is not None:
         header["model"] = fingerprint.model
         header["dimension"] = fingerprint.probes.shape[1]
-        header["probes"] = _encode(rows.to_blob(fingerprint.probes))
+        header["probes"] = _encode(to_blob(fingerprint.probes))
     yield header
     count = 1
     for line in itertools.chain(_memories(db), *(_rows(db, table) for table in TABLES)):
@@ -67,7 +70,8 @@ def _rows(db: sqlite3.Connection, table: str, where: str = "", *values: Any) -> 
     cursor = db.execute(f"SELECT * FROM {table} {where} ORDER BY 1", values)
     names = [column[0] for column in cursor.description]
     for row in cursor:
-        yield {"kind": table} | dict(zip(names, map(_encode, row), strict=True))
+        columns = zip(names, map(_encode, row), strict=True)
+        yield {"kind": table} | {name: value for name, value in columns if name not in DERIVED}
 
 
 def count_rows(db: sqlite3.Connection) -> int:
@@ -101,7 +105,7 @@ def read_header(line: str) -> tuple[LearningConfig, Fingerprint | None]:
         learning = LearningConfig(**header["learning"])
         if "probes" not in header:
             return learning, None
-        probes = rows.to_vector(_decode(header["probes"])).reshape(-1, header["dimension"])
+        probes = to_vector(_decode(header["probes"])).reshape(-1, header["dimension"])
         return learning, Fingerprint(header["model"], probes)
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
@@ -142,7 +146,7 @@ class Importer:
         """Measure the similarities of namespaces that grew past a power of two."""
         for namespace in sorted(self._namespaces):
             known = rows.find_calibration(db, namespace)
-            count = rows.count_intents(db, namespace)
+            count = count_intents(db, namespace)
             if known is None or count.bit_length() != known.intents.bit_length():
                 rows.calibrate_namespace(db, namespace, count)
 
@@ -157,7 +161,10 @@ class Importer:
             self._namespaces.add(row["namespace"])
             known = rows.find_intent(db, row["namespace"], row["text"])
             if known is None:
-                row["change"] = next_change(db)
+                row |= {
+                    "change": next_change(db),
+                    "checksum": checksum(row["namespace"], row["vector"]),
+                }
             found[number] = known[0] if known else _insert(db, "intents", row)
         return found[number]
 
@@ -170,6 +177,7 @@ class Importer:
             seq = self._numbers["memories"][number] = _insert(db, "memories", row)
             del text["kind"]
             _insert(db, "experiences", text | {"seq": seq})
+            rows.seal(db, seq)
             return
         self._numbers["memories"][number] = known[0]
         db.execute(
@@ -179,6 +187,9 @@ class Importer:
 
     def _episode(self, db: sqlite3.Connection, row: Line) -> None:
         number = row.pop("seq")
+        if row["held_intent"] is not None:
+            held = (row["held_intent"], row["held_trajectory"], row["held_vector"])
+            row["held_checksum"] = checksum(*held)
         _insert(db, "episodes", row)
         (seq,) = db.execute(
             "SELECT seq FROM episodes WHERE namespace = ? AND episode_id = ?",
@@ -238,12 +249,3 @@ def in_batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
     iterator = iter(lines)
     while batch := list(itertools.islice(iterator, BATCH)):
         yield batch
-
-
-def same_model(one: Fingerprint, other: Fingerprint) -> bool:
-    """Whether two fingerprints are of the same embedding model."""
-    if one.probes.shape != other.probes.shape:
-        return False
-    return bool(
-        (np.sum(one.probes.astype(np.float64) * other.probes, axis=1) >= SAME_MODEL_COSINE).all()
-    )

@@ -8,7 +8,6 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,9 @@ from langchain_memrl.errors import (
     MemoryNotFoundError,
     StoreError,
 )
-from langchain_memrl.store import changes
+from langchain_memrl.store import changes, meta
 from langchain_memrl.store.base import Fingerprint, Progress
-from langchain_memrl.store.sidecar import FILE_NAME, Sidecar, set_meta
+from langchain_memrl.store.sidecar import FILE_NAME, Sidecar
 from langchain_memrl.store.transfer import (
     Importer,
     Line,
@@ -29,7 +28,6 @@ from langchain_memrl.store.transfer import (
     export_lines,
     in_batches,
     read_header,
-    same_model,
 )
 from langchain_memrl.store.vectors import VectorCache
 
@@ -43,20 +41,8 @@ class Upkeep(ABC):
     _vectors: VectorCache
 
     @abstractmethod
-    def _learning(self, db: sqlite3.Connection) -> LearningConfig:
-        """The saved learning settings."""
-
-    @abstractmethod
-    def _fingerprint(self, db: sqlite3.Connection) -> Fingerprint | None:
-        """The saved embedding model."""
-
-    @abstractmethod
     def _stamp(self) -> str:
         """The time now, as stored."""
-
-    @abstractmethod
-    def save_fingerprint(self, fingerprint: Fingerprint) -> Fingerprint:
-        """See `MemoryStore.save_fingerprint`."""
 
     def update(self, namespace: str, id: str, changes_: Mapping[str, Any]) -> None:
         """See `MemoryStore.update`."""
@@ -108,7 +94,7 @@ class Upkeep(ABC):
         with _new_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
             with self._sidecar.snapshot() as db:
                 total, done = count_rows(db) + 2, 0
-                for line in export_lines(db, self._learning(db), self._fingerprint(db)):
+                for line in export_lines(db, meta.learning(db), meta.fingerprint(db)):
                     file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
                     done += 1
                     if progress is not None and (done % 1000 == 0 or done == total):
@@ -126,7 +112,7 @@ class Upkeep(ABC):
             importer, done = Importer(), 1
             for batch in in_batches(_lines(file)):
                 with self._sidecar.write() as db:
-                    importer.take(db, self._learning(db), batch)
+                    importer.take(db, meta.learning(db), batch)
                 done += len(batch)
                 if progress is not None:
                     progress(done, total)
@@ -134,19 +120,15 @@ class Upkeep(ABC):
             importer.finish(db)
         return done
 
-    def _adopt(self, learning: LearningConfig, fingerprint: Fingerprint | None) -> None:
+    def _adopt(self, learning: LearningConfig, model: Fingerprint | None) -> None:
         """Take over the settings of a new bank; refuse vectors of another model."""
         with self._sidecar.write() as db:
+            try:
+                meta.claim_model(db, model)
+            except EmbeddingMismatchError as error:
+                raise EmbeddingMismatchError(f"{error}; or import into a new bank") from error
             if not db.execute("SELECT 1 FROM episodes LIMIT 1").fetchone():
-                set_meta(db, "learning", json.dumps(asdict(learning)))
-        if fingerprint is None:
-            return
-        standing = self.save_fingerprint(fingerprint)
-        if not same_model(standing, fingerprint):
-            raise EmbeddingMismatchError(
-                f"the export was made with {fingerprint.model}, this bank with {standing.model}; "
-                "import into a new bank"
-            )
+                meta.save_learning(db, learning)
 
     def compact(self) -> None:
         """Free the space of forgotten rows and leave no trace of them in any file."""

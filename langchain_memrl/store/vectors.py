@@ -11,9 +11,10 @@ import numpy as np
 from langchain_memrl.core.calibration import Calibration
 from langchain_memrl.errors import StoreCorruptError
 from langchain_memrl.store.base import Vector
+from langchain_memrl.store.encoding import RESTORE, to_blob
 from langchain_memrl.store.index import FaissIndex, Hits, Ids, VectorIndex, from_bytes, to_bytes
-from langchain_memrl.store.rows import RESTORE, find_calibration, to_blob, to_vector
-from langchain_memrl.store.sidecar import get_meta, set_meta
+from langchain_memrl.store.meta import count, get_meta, set_meta
+from langchain_memrl.store.rows import checked_vector, find_calibration
 
 logger = logging.getLogger("langchain_memrl")
 
@@ -64,7 +65,7 @@ class VectorCache:
 
     def catch_up(self, db: sqlite3.Connection) -> None:
         """Take over what any process wrote since the last look."""
-        change = int(get_meta(db, "change", 0))
+        change = count(db, "change")
         if change == self._seen:
             return
         if self._seen < 0:
@@ -77,9 +78,10 @@ class VectorCache:
             ids = [row[0] for row in gone if row[1] == namespace]
             self._indexes[namespace].remove(np.array(ids, dtype=np.int64))
         rows = db.execute(
-            "SELECT id, namespace, vector FROM intents WHERE change > ? ORDER BY id", (self._seen,)
+            "SELECT id, namespace, vector, checksum FROM intents WHERE change > ? ORDER BY id",
+            (self._seen,),
         ).fetchall()
-        if len({len(blob) for _, _, blob in rows} | self._sizes()) > 1:
+        if len({len(row[2]) for row in rows} | self._sizes()) > 1:
             raise StoreCorruptError(f"stored vectors differ in size; {RESTORE}")
         self._add(rows)
         self._seen = change
@@ -88,13 +90,14 @@ class VectorCache:
         """Bytes per vector of the indexes so far: one number, or none yet."""
         return {4 * index.vectors.shape[1] for index in [*self._indexes.values()][:1]}
 
-    def _add(self, rows: list[tuple[int, str, bytes]]) -> None:
-        groups: dict[str, list[tuple[int, bytes]]] = {}
-        for id, namespace, blob in rows:
-            groups.setdefault(namespace, []).append((id, blob))
+    def _add(self, rows: list[tuple[int, str, bytes, int]]) -> None:
+        groups: dict[str, dict[int, Vector]] = {}
+        for id, namespace, blob, kept in rows:
+            groups.setdefault(namespace, {})[id] = checked_vector(id, namespace, blob, kept)
         for namespace, members in groups.items():
-            vectors = np.stack([to_vector(blob) for _, blob in members])
-            self._append(namespace, np.array([id for id, _ in members], dtype=np.int64), vectors)
+            self._append(
+                namespace, np.array(list(members), dtype=np.int64), np.stack([*members.values()])
+            )
 
     def _append(self, namespace: str, ids: Ids, vectors: Vector) -> None:
         if namespace not in self._indexes:
@@ -122,11 +125,15 @@ class VectorCache:
         for namespace in sorted(set(owners) - {""}):
             rows = owners == namespace
             self._append(namespace, ids[rows], vectors[rows])
-        self._seen = self._saved = int(get_meta(db, "index_change", 0))
+        self._seen = self._saved = count(db, "index_change")
+
+    def is_unsaved(self) -> bool:
+        """Whether the indexes hold more than their file."""
+        return self.path is not None and self._seen != self._saved and bool(self._indexes)
 
     def save(self, db: sqlite3.Connection) -> None:
         """Write the file, then its stamp. A crash in between leaves a file that is rebuilt."""
-        if self.path is None or self._seen == self._saved or not self._indexes:
+        if self.path is None or not self.is_unsaved():
             return
         ids = np.concatenate([index.ids for index in self._indexes.values()])
         vectors = np.concatenate([index.vectors for index in self._indexes.values()])

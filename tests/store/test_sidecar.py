@@ -7,7 +7,6 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from langchain_memrl.config import LearningConfig
 from langchain_memrl.errors import (
     StoreBusyError,
     StoreCorruptError,
@@ -23,6 +22,7 @@ from langchain_memrl.store.sidecar import FILE_NAME, Sidecar
 
 SPACE = "default"
 VECTOR = np.array([1, 0], dtype=np.float32)
+MODEL = Fingerprint("fake", np.eye(2, dtype=np.float32))
 
 
 def second_connection(folder):
@@ -61,8 +61,7 @@ def new_memory(id, **changes):
 def store(folder):
     """A store on disk with one memory, one open episode and one held answer."""
     store = LocalStore(folder)
-    store.save_fingerprint(Fingerprint("fake", np.eye(2, dtype=np.float32)))
-    store.remember([new_memory("m1")], [VECTOR])
+    store.remember([new_memory("m1")], [VECTOR], MODEL)
     store.hold(HeldAnswer(SPACE, "held", "reset a modem", "I pulled the plug", "raw1"), VECTOR)
     yield store
     store.close()
@@ -80,7 +79,7 @@ EFFECTS = {
     "update": lambda store: store.update(SPACE, "m1", {"lesson": "better"}),
     "forget": lambda store: store.forget(SPACE, ["m1"]),
     "clear": lambda store: store.clear(SPACE),
-    "configure": lambda store: store.configure(LearningConfig(step_size=0.2)),
+    "configure": lambda store: store.configure({"step_size": 0.2}),
 }
 
 
@@ -158,16 +157,16 @@ def test_folder_and_files_are_private_under_any_umask(folder):
     old = os.umask(0)
     try:
         store = LocalStore(folder)
-        store.save_fingerprint(Fingerprint("fake", np.eye(2, dtype=np.float32)))
-        store.remember([new_memory("m1")], [VECTOR])
+        store.remember([new_memory("m1")], [VECTOR], MODEL)
         store.rebuild_index()
         while_open = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
         store.close()
     finally:
         os.umask(old)
     after = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
-    assert set(while_open) == {FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", "intents.faiss"}
-    assert set(after) == {FILE_NAME, "intents.faiss"}
+    closed = {FILE_NAME, "intents.faiss", "memrl.marker"}
+    assert set(while_open) == closed | {f"{FILE_NAME}-wal", f"{FILE_NAME}-shm"}
+    assert set(after) == closed
     assert set(while_open.values()) | set(after.values()) == {0o600}
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
@@ -272,10 +271,10 @@ def test_a_lock_that_another_connection_keeps_is_an_error_that_may_be_repeated(f
     other = second_connection(folder)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreBusyError, match="call again"):
-        store.configure(LearningConfig(step_size=0.2))
+        store.configure({"step_size": 0.2})
     assert store.learning().step_size == 0.3
     other.execute("ROLLBACK")
-    store.configure(LearningConfig(step_size=0.2))
+    store.configure({"step_size": 0.2})
     assert store.learning().step_size == 0.2
     store.close()
 
@@ -291,28 +290,28 @@ def test_ids_are_never_used_again_after_forgetting(store, folder):
 
 
 def test_a_step_that_fails_leaves_the_schema_as_it_was(folder, monkeypatch):
-    def m002_broken(connection):
+    def broken(connection):
         connection.execute("CREATE TABLE half (a)")
         raise sqlite3.OperationalError("power cut")
 
     LocalStore(folder).close()
     before = dump(folder)
-    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, m002_broken))
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, broken))
     with pytest.raises(StoreError, match="power cut"):
         LocalStore(folder)
     assert dump(folder) == before
 
 
-def test_a_file_of_the_first_format_is_taken_to_the_next(store, folder, monkeypatch):
-    def m002_note(connection):
+def test_a_file_of_the_present_format_is_taken_to_the_next(store, folder, monkeypatch):
+    def note(connection):
         connection.execute("ALTER TABLE memories ADD COLUMN note TEXT")
 
     store.close()
-    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, m002_note))
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, note))
     newer = LocalStore(folder)
     assert list(newer.memories(SPACE, ["m1"])) == ["m1"]
     newer.close()
-    assert second_connection(folder).execute("PRAGMA user_version").fetchone() == (2,)
+    assert second_connection(folder).execute("PRAGMA user_version").fetchone() == (3,)
 
 
 # --- two connections, and a clock that steps back -----------------------------------------------
@@ -340,9 +339,8 @@ def test_a_clock_that_steps_back_or_far_ahead_reorders_nothing(folder):
     jumps = [timedelta(0), timedelta(hours=-1), timedelta(days=3650), timedelta(hours=1)]
     clock = iter([(start + jump).astimezone(here) for jump in jumps])
     store = LocalStore(folder, now=lambda: next(clock))
-    store.save_fingerprint(Fingerprint("fake", np.eye(2, dtype=np.float32)))
     for n in range(len(jumps)):
-        store.remember([new_memory(f"m{n}")], [VECTOR])
+        store.remember([new_memory(f"m{n}")], [VECTOR], MODEL)
     found = list(store.scan(SPACE))
     assert [one.id for one in found] == ["m3", "m2", "m1", "m0"]
     assert [one.created_at for one in reversed(found)] == [start + jump for jump in jumps]
