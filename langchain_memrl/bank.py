@@ -150,6 +150,19 @@ class Bank:
             )
         return check_name("namespace", namespace)
 
+    def _whole(self) -> MemoryStore:
+        """The store, for what concerns the whole bank.
+
+        Raises:
+            InputError: This is a view of one namespace.
+        """
+        if self._is_view:
+            raise InputError(
+                f"this memory is bound to namespace {self.namespace!r} and this call concerns the "
+                "whole bank; use the memory it was made from"
+            )
+        return self._store
+
     def _recorded(self, space: str, task: Task) -> RecallRecord | None:
         """What an episode already recorded for its task."""
         if task.episode_id is None:

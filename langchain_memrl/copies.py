@@ -3,10 +3,13 @@
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 from langchain_core.embeddings import Embeddings
 
+from langchain_memrl.core.probes import PROBES
+from langchain_memrl.embedding import Embedder
 from langchain_memrl.operations import Operations
-from langchain_memrl.store.base import Progress
+from langchain_memrl.store.base import Fingerprint, Progress
 
 
 class Copies(Operations):
@@ -19,7 +22,7 @@ class Copies(Operations):
             InputError: The folder exists and is not empty.
             StoreError: It cannot be written; nothing is left behind.
         """
-        self._store.backup(Path(folder).expanduser())
+        self._whole().backup(Path(folder).expanduser())
 
     def export_jsonl(self, path: str | Path, *, progress: Progress | None = None) -> int:
         """Write the whole bank, every namespace, as JSON lines.
@@ -34,7 +37,7 @@ class Copies(Operations):
         Returns:
             How many lines were written.
         """
-        return self._store.export_jsonl(Path(path).expanduser(), progress)
+        return self._whole().export_jsonl(Path(path).expanduser(), progress)
 
     @classmethod
     def import_jsonl(
@@ -74,6 +77,30 @@ class Copies(Operations):
             raise
         return memory
 
+    def reembed(self, embeddings: Embeddings, *, progress: Progress | None = None) -> int:
+        """Go over to another embedding model: every task text gets a new vector.
+
+        Q, history and texts stay. Until the last vector is there the bank works with the old
+        model, and others may go on using it. After an interruption the same call goes on where it
+        stopped. Others that have the bank open with the old model are refused from then on.
+
+        Args:
+            embeddings: The new model; this memory uses it afterwards.
+            progress: Called now and then with texts done and texts in all.
+
+        Returns:
+            How many texts were embedded.
+
+        Raises:
+            EmbeddingError: The new model returned unusable vectors; the old ones stand.
+        """
+        store, new = self._whole(), Embedder(embeddings)
+        model = Fingerprint(new.name, np.stack(new.embed(PROBES)))
+        made = store.reembed(model, new.embed, progress)
+        self.embedder.replace(embeddings)
+        self._model.forget()
+        return made
+
     def compact(self) -> None:
         """Free the space of what was forgotten; afterwards no file holds a trace of it."""
-        self._store.compact()
+        self._whole().compact()

@@ -26,6 +26,12 @@ class Embedder:
         self._recent: OrderedDict[str, Vector] = OrderedDict()
         self._lock = threading.Lock()
 
+    def replace(self, embeddings: Embeddings) -> None:
+        """Use another model from now on."""
+        with self._lock:
+            self._embeddings = embeddings
+            self._recent.clear()
+
     @property
     def provider(self) -> str | None:
         """The class of the embeddings, for tracing."""
@@ -168,6 +174,10 @@ class ModelCheck:
         if saved is not None:
             check_same_model(saved, name, probes)
         self.model = Fingerprint(name, probes, 0 if saved is None else saved.generation)
+
+    def forget(self) -> None:
+        """Compare anew at the next call."""
+        self.model = None
 
 
 def check_same_model(saved: Fingerprint, name: str, probes: Vector) -> None:

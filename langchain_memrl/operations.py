@@ -213,7 +213,7 @@ class Operations(Bank):
             ConfigError: An unknown setting, a value out of range, or a reward range that leaves
                 the Q of a memory outside.
         """
-        return self._store.configure(changes)
+        return self._whole().configure(changes)
 
     @property
     def learning(self) -> LearningConfig:
@@ -224,8 +224,8 @@ class Operations(Bank):
 
     def verify(self) -> Verification:
         """Check that files, index, counters and Q agree: Q is replayed from its history."""
-        return self._store.verify()
+        return self._whole().verify()
 
     def rebuild_index(self) -> None:
         """Make anew what follows from the rows: vector index and counters. Answers stay."""
-        self._store.rebuild_index()
+        self._whole().rebuild_index()

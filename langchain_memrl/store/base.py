@@ -15,7 +15,7 @@ from langchain_memrl.types import Candidate, Episode, Memory, Outcome, Reinforce
 
 Vector = NDArray[np.float32]
 Progress = Callable[[int, int], None]
-"""Called with how many lines are done and how many there are."""
+"""Called with how many lines or texts are done and how many there are."""
 
 
 class PoolQuery(NamedTuple):
@@ -254,6 +254,14 @@ class MemoryStore(Protocol):
 
     def import_jsonl(self, path: Path, progress: Progress | None = None) -> int:
         """Add what an export holds and this bank lacks; how many lines were read."""
+
+    def reembed(
+        self,
+        model: Fingerprint,
+        embed: Callable[[Sequence[str]], Sequence[Vector]],
+        progress: Progress | None = None,
+    ) -> int:
+        """Replace every vector by one of `model`; how many were made. Resumable."""
 
     def compact(self) -> None:
         """Free the space of what was forgotten and leave no trace of it."""

@@ -18,7 +18,7 @@ from langchain_memrl.errors import (
     MemoryNotFoundError,
     StoreError,
 )
-from langchain_memrl.store import changes, meta
+from langchain_memrl.store import changes, meta, reembedding
 from langchain_memrl.store.base import Fingerprint, Progress
 from langchain_memrl.store.sidecar import FILE_NAME, Sidecar
 from langchain_memrl.store.transfer import (
@@ -129,6 +129,32 @@ class Upkeep(ABC):
                 raise EmbeddingMismatchError(f"{error}; or import into a new bank") from error
             if not db.execute("SELECT 1 FROM episodes LIMIT 1").fetchone():
                 meta.save_learning(db, learning)
+
+    def reembed(
+        self,
+        model: Fingerprint,
+        embed: reembedding.Embed,
+        progress: Progress | None = None,
+    ) -> int:
+        """Replace every vector by one of `model`; how many were made. Repeating it goes on."""
+        with self._sidecar.write() as db:
+            reembedding.begin(db, model)
+            done, total = reembedding.count_texts(db)
+        made, after, ready = 0, 0, False
+        while not ready:
+            with self._sidecar.read() as db:
+                texts, after = reembedding.missing_texts(db, after)
+            vectors = embed(texts) if texts else ()
+            with self._sidecar.write() as db:
+                reembedding.keep(db, texts, vectors)
+                if not texts:
+                    ready, after = reembedding.exchange(db), 0
+                    self._vectors.rebuild(db)
+                    self._vectors.save(db)
+            made += len(texts)
+            if progress is not None and texts:
+                progress(done + made, max(total, done + made))
+        return made
 
     def compact(self) -> None:
         """Free the space of forgotten rows and leave no trace of them in any file."""

@@ -34,6 +34,7 @@ class VectorCache:
         self._indexes: dict[str, VectorIndex] = {}
         self._seen = -1  # the change the indexes are level with; -1: not loaded
         self._saved = -1
+        self._generation = 0  # the bank's model that their vectors are of
         self._calibrations: dict[str, Calibration | None] = {}
 
     def calibration(self, db: sqlite3.Connection, namespace: str) -> Calibration | None:
@@ -65,11 +66,12 @@ class VectorCache:
 
     def catch_up(self, db: sqlite3.Connection) -> None:
         """Take over what any process wrote since the last look."""
-        change = count(db, "change")
+        change, generation = count(db, "change"), count(db, "generation")
         if change == self._seen:
             return
-        if self._seen < 0:
+        if self._seen < 0 or generation != self._generation:
             self._load(db)
+            self._generation = generation
         self._calibrations.clear()
         gone = db.execute(
             "SELECT id, namespace FROM forgotten_intents WHERE change > ?", (self._seen,)
@@ -157,6 +159,7 @@ class VectorCache:
     def rebuild(self, db: sqlite3.Connection) -> None:
         """Forget everything and read every vector from SQLite again."""
         self._indexes, self._seen, self._saved = {}, 0, -1
+        self._generation = count(db, "generation")
         self.catch_up(db)
 
     def problems(self, db: sqlite3.Connection) -> list[str]:
