@@ -7,6 +7,7 @@ So rows that hold texts or vectors keep a CRC-32 of them, which is compared when
 import hashlib
 import json
 import zlib
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,18 @@ def check(what: str, kept: int, *parts: Any) -> None:
     """
     if checksum(*parts) != kept:
         raise StoreCorruptError(f"{what} does not fit its checksum; {RESTORE}")
+
+
+def to_time(text: str) -> datetime:
+    """A stored time, aware.
+
+    Raises:
+        StoreCorruptError: It is no time.
+    """
+    try:
+        return datetime.fromisoformat(text)
+    except (TypeError, ValueError) as error:
+        raise StoreCorruptError(f"a stored time cannot be read ({error}); {RESTORE}") from error
 
 
 def load(what: str, text: Any) -> Any:

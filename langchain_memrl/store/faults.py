@@ -9,6 +9,10 @@ from langchain_memrl.errors import StoreBusyError, StoreCorruptError, StoreError
 CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 NOT_TEXT = "Could not decode to UTF-8"
+DAMAGED = (
+    "{place} is damaged ({error}); it was left as it is: "
+    "restore a backup, or recover it with the sqlite3 shell"
+)
 
 
 def is_busy(error: sqlite3.Error) -> bool:
@@ -32,8 +36,7 @@ def translated(place: str, seconds: float) -> Iterator[None]:
             ) from error
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in CORRUPT or str(error).startswith(NOT_TEXT):
-            raise StoreCorruptError(
-                f"{place} is damaged ({error}); it was left as it is: "
-                "restore a backup, or recover it with the sqlite3 shell"
-            ) from error
+            raise StoreCorruptError(DAMAGED.format(place=place, error=error)) from error
         raise StoreError(f"{place}: {error}") from error
+    except UnicodeDecodeError as error:  # of SQLite's message itself, which quotes what it found
+        raise StoreCorruptError(DAMAGED.format(place=place, error=error)) from error

@@ -1,14 +1,13 @@
 """Looking at a bank without changing it: history, counts, and whether everything agrees."""
 
 import sqlite3
-from datetime import datetime
 
 import numpy as np
 
 from langchain_memrl.core.learning import q_step
 from langchain_memrl.reports import QChange
 from langchain_memrl.store import counters
-from langchain_memrl.store.encoding import checksum, digest, to_vector
+from langchain_memrl.store.encoding import checksum, digest, to_time, to_vector
 from langchain_memrl.store.rows import MEMORY_SQL, memory_checksum
 
 Q_TOLERANCE = 1e-9
@@ -23,7 +22,7 @@ def history(db: sqlite3.Connection, namespace: str, id: str) -> list[QChange]:
         (id, namespace),
     )
     return [
-        QChange(episode_id, reward, before, after, step_size, datetime.fromisoformat(at))
+        QChange(episode_id, reward, before, after, step_size, to_time(at))
         for episode_id, reward, before, after, step_size, at in rows
     ]
 

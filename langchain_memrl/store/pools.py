@@ -2,19 +2,23 @@
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from langchain_memrl.core.calibration import Calibration
+from langchain_memrl.errors import StoreCorruptError
 from langchain_memrl.store import rows
 from langchain_memrl.store.base import Pool, PoolQuery
+from langchain_memrl.store.encoding import RESTORE
 from langchain_memrl.store.filters import Clause
 from langchain_memrl.store.index import Ids
 from langchain_memrl.store.vectors import VectorCache
 
 EVERYTHING = Clause("1", ())
 COLUMNS = 6
+N = TypeVar("N", np.int64, np.float64)
 
 
 def find_pool(
@@ -35,17 +39,32 @@ def find_pool(
     similarity = dict(zip(hits.ids[passed].tolist(), hits.similarity[passed].tolist(), strict=True))
     members = _members(db, list(similarity), clause or EVERYTHING)
     columns = list(zip(*members, strict=True)) or [()] * COLUMNS
+    q_values = _numbers(columns[3], np.float64)
+    if not np.isfinite(q_values).all():
+        raise StoreCorruptError(f"a memory's Q is no finite number; {RESTORE}")
     return Pool(
         ids=columns[0],
-        age=np.array(columns[1], dtype=np.int64),
+        age=_numbers(columns[1], np.int64),
         similarity=np.array([similarity[intent] for intent in columns[2]], dtype=np.float64),
-        q_values=np.array(columns[3], dtype=np.float64),
-        updates=np.array(columns[4], dtype=np.int64),
-        selections=np.array(columns[5], dtype=np.int64),
+        q_values=q_values,
+        updates=_numbers(columns[4], np.int64),
+        selections=_numbers(columns[5], np.int64),
         similarity_max=float(hits.similarity[0]) if hits.similarity.size else None,
         threshold=threshold,
         calibration=calibration,
     )
+
+
+def _numbers(column: Sequence[Any], kind: type[N]) -> NDArray[N]:
+    """A column as an array, shape (n,).
+
+    Raises:
+        StoreCorruptError: It holds something else than numbers.
+    """
+    try:
+        return np.array(column, dtype=kind)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise StoreCorruptError(f"a memory's numbers are damaged ({error}); {RESTORE}") from error
 
 
 def _threshold(query: PoolQuery, calibration: Calibration | None) -> float | None:

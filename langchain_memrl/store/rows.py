@@ -23,6 +23,7 @@ from langchain_memrl.store.encoding import (
     digest,
     load,
     to_blob,
+    to_time,
     to_vector,
 )
 from langchain_memrl.store.filters import Clause
@@ -83,7 +84,7 @@ def to_memory(row: tuple[Any, ...]) -> Memory:
     for name in ("parents", "derived_from"):
         fields[name] = () if fields[name] == "[]" else tuple(json.loads(fields[name]))
     for name in ("created_at", "updated_at"):
-        fields[name] = datetime.fromisoformat(fields[name])
+        fields[name] = to_time(fields[name])
     for name in ("disabled", "pinned"):
         fields[name] = bool(fields[name])
     fields["metadata"] = {} if fields["metadata"] == "{}" else json.loads(fields["metadata"])
@@ -230,5 +231,5 @@ def find_episode(db: sqlite3.Connection, namespace: str, episode_id: str) -> Epi
         memory_ids=tuple(dict.fromkeys(id for _, ids in recalls for id in load("a recall", ids))),
         reward=ledger["reinforce"][0] if "reinforce" in ledger else None,
         memory_id=ledger["remember"][1] if "remember" in ledger else None,
-        created_at=datetime.fromisoformat(row[1]),
+        created_at=to_time(row[1]),
     )
