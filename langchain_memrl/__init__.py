@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from langchain_memrl.evaluators import LLMJudge, contains, exact_match, from_openevals
     from langchain_memrl.graph import create_memrl_builder, create_memrl_graph, make_memrl_nodes
     from langchain_memrl.learner import summarize_pending
+    from langchain_memrl.loading import load_memories
     from langchain_memrl.memory import EpisodicMemory
     from langchain_memrl.retriever import FromConfig, MemRLRetriever
     from langchain_memrl.summarizers import Attempt, LLMSummarizer, verbatim
@@ -53,6 +54,7 @@ _HOMES = {
     "create_memrl_graph": "graph",
     "exact_match": "evaluators",
     "from_openevals": "evaluators",
+    "load_memories": "loading",
     "make_memrl_nodes": "graph",
     "summarize_pending": "learner",
     "verbatim": "summarizers",
@@ -84,6 +86,7 @@ __all__ = [
     "create_memrl_graph",
     "exact_match",
     "from_openevals",
+    "load_memories",
     "make_memrl_nodes",
     "summarize_pending",
     "verbatim",

@@ -15,14 +15,18 @@ from langchain_memrl.store.base import Fingerprint, Progress
 class Copies(Operations):
     """Moving a whole bank."""
 
-    def backup(self, folder: str | Path) -> None:
+    def backup(self, folder: str | Path, *, progress: Progress | None = None) -> None:
         """Copy the live bank, as it is at this moment, into a new folder.
+
+        Args:
+            folder: Where the copy goes; it must not hold anything.
+            progress: Called now and then with pages done and pages in all.
 
         Raises:
             InputError: The folder exists and is not empty.
             StoreError: It cannot be written; nothing is left behind.
         """
-        self._whole().backup(Path(folder).expanduser())
+        self._whole().backup(Path(folder).expanduser(), progress)
 
     def export_jsonl(self, path: str | Path, *, progress: Progress | None = None) -> int:
         """Write the whole bank, every namespace, as JSON lines.

@@ -17,6 +17,7 @@ MemRLError
 ├─ EpisodeError                      unknown episode, or it recorded other memories
 │  ├─ RewardConflictError            the episode was already rewarded differently
 │  └─ WriteConflictError             the episode already wrote another memory
+├─ PartialLoadError                  a bulk load stopped; it tells what is stored
 ├─ SummaryError                      a summariser's reply is no lesson; the episode is stored raw
 └─ VerdictError                      the judge's reply could not be read
 ```
@@ -88,6 +89,20 @@ class RewardConflictError(EpisodeError):
 
 class WriteConflictError(EpisodeError):
     """The episode already wrote, or holds, something else."""
+
+
+class PartialLoadError(MemRLError):
+    """A bulk load stopped in the middle.
+
+    Attributes:
+        stored: Ids of the memories that are stored, in the order of the list.
+        missing: Places in the list, counted from 0, of the memories that are not.
+    """
+
+    def __init__(self, message: str, *, stored: tuple[str, ...], missing: tuple[int, ...]) -> None:
+        super().__init__(message)
+        self.stored = stored
+        self.missing = missing
 
 
 class SummaryError(MemRLError):

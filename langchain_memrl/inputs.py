@@ -63,14 +63,14 @@ def check_name(name: str, value: Any) -> str:
     return check_text(name, value, limit=NAME_LIMIT)
 
 
-def check_count(name: str, value: Any) -> int:
-    """Return a whole number of at least 0.
+def check_count(name: str, value: Any, *, least: int = 0) -> int:
+    """Return a whole number of at least `least`.
 
     Raises:
         InputError: Anything else.
     """
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InputError(f"{name} is {value!r}; expected a whole number of at least 0")
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InputError(f"{name} is {value!r}; expected a whole number of at least {least}")
     return value
 
 

@@ -30,7 +30,7 @@ LAYERS = (
     ("episodes",),
     ("memory", "evaluators", "offline"),
     ("summarizers", "rendering"),
-    ("learner", "retriever"),
+    ("learner", "loading", "retriever"),
     ("graph", "middleware"),
     ("display", "evals"),
     ("cli",),

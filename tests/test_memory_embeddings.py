@@ -163,6 +163,17 @@ def test_an_error_of_the_provider_at_any_call_leaves_nothing_half_done(
     assert memory.verify().ok
 
 
+def test_a_first_memory_that_fails_leaves_the_bank_open_to_any_model(form, open_bank, embeddings):
+    memory = form(open_bank(embeddings=embeddings))
+    embeddings.break_call(2, "raise")
+    with pytest.raises(ProviderError):
+        memory.remember("task", "lesson")
+    other = form(open_bank(embeddings=FakeEmbeddings(8, model="other")))
+    other.remember("task", "lesson")
+    with pytest.raises(EmbeddingMismatchError):
+        memory.remember("task", "lesson")
+
+
 def test_one_bad_vector_among_many_names_its_place(memory, embeddings):
     memory.remember("first", "lesson")
     embeddings.break_call(1, "nan")

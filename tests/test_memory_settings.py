@@ -2,11 +2,18 @@
 
 import inspect
 import sqlite3
+import threading
 
 import pytest
 
 from langchain_memrl import EpisodicMemory, LearningConfig
-from langchain_memrl.errors import ConfigError, StoreError, StoreNotFoundError
+from langchain_memrl.errors import (
+    ConfigError,
+    RewardConflictError,
+    RewardError,
+    StoreError,
+    StoreNotFoundError,
+)
 from langchain_memrl.store.sidecar import FILE_NAME
 
 # --- signatures -------------------------------------------------------------------------------
@@ -239,6 +246,48 @@ def test_configure_is_seen_by_a_second_open_bank(open_bank):
     made = second.remember("task", "lesson")
     second.reinforce("e", reward=1, ids=[made.id])
     assert second.get(made.id).q_value == 0.5
+
+
+def test_two_that_configure_at_once_lose_nothing(open_bank):
+    banks = [open_bank(), open_bank()]
+    changes = [{"step_size": 0.1}, {"q_init": 0.5}]
+    for number in range(30):
+        threads = [
+            threading.Thread(target=bank.configure, kwargs={name: value + number / 100})
+            for bank, change in zip(banks, changes, strict=True)
+            for name, value in change.items()
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        learning = banks[0].learning
+        assert learning.step_size == pytest.approx(0.1 + number / 100)
+        assert learning.q_init == pytest.approx(0.5 + number / 100)
+
+
+def test_a_repeated_reward_is_answered_although_the_range_is_narrower_now(form, bank):
+    memory = form(bank)
+    made = memory.remember("task", "lesson")
+    first = memory.reinforce("e", reward=-0.5, ids=[made.id])
+    memory.reinforce("e2", reward=1, ids=[made.id])
+    memory.configure(reward_range=(0, 1))
+    again = memory.reinforce("e", reward=-0.5)
+    assert (again.applied, again.credits) == (False, first.credits)
+    with pytest.raises(RewardConflictError):
+        memory.reinforce("e", reward=0.5)
+    with pytest.raises(RewardError, match=r"\[0, 1\]"):
+        memory.reinforce("e3", reward=-0.5, ids=[made.id])
+    assert memory.verify().problems == ()
+
+
+def test_a_range_that_leaves_a_q_outside_is_refused(form, bank):
+    memory = form(bank)
+    made = memory.remember("task", "lesson")
+    memory.reinforce("e", reward=-1, ids=[made.id])
+    with pytest.raises(ConfigError, match=r"reward_range is \(0, 1\).*Q from -0\.3 to -0\.3"):
+        memory.configure(reward_range=(0, 1))
+    assert memory.learning == LearningConfig()
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ PUBLIC = [
     "create_memrl_graph",
     "exact_match",
     "from_openevals",
+    "load_memories",
     "make_memrl_nodes",
     "summarize_pending",
     "verbatim",

@@ -16,6 +16,7 @@ from langchain_memrl.cli.upkeep import (
     import_,
     prune,
     rebuild,
+    reembed,
     verify,
 )
 
@@ -58,3 +59,4 @@ app.command()(forget)
 app.command()(prune)
 app.command()(compact)
 app.command()(backup)
+app.command()(reembed)

@@ -22,6 +22,9 @@ from langchain_memrl.types import Memory
 
 Bank = Annotated[Path, typer.Argument(envvar="MEMRL_DSN", help="The bank's folder.")]
 Namespace = Annotated[str, typer.Option(help="Which namespace to look into.")]
+EmbeddingsName = Annotated[
+    str, typer.Option(envvar="MEMRL_EMBEDDINGS", help="module:factory of the embeddings.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -99,7 +102,7 @@ def search(
         with _open(bank) as memory:
             _print_memories(memory.search_text(query, limit=limit, namespace=namespace), as_json)
         return
-    with _open(bank, _load(embeddings)) as memory:
+    with _open(bank, load_embeddings(embeddings)) as memory:
         recall = memory.recall(
             query, k=limit, fetch_k=max(limit, 10), q_weight=q_weight, namespace=namespace
         )
@@ -123,7 +126,7 @@ def _open(bank: Path, embeddings: Embeddings | None = None) -> EpisodicMemory:
     return EpisodicMemory.open(bank, embeddings=embeddings, create=False, read_only=True)
 
 
-def _load(name: str) -> Embeddings:
+def load_embeddings(name: str) -> Embeddings:
     """The embeddings that a `module:factory` name makes.
 
     Raises:

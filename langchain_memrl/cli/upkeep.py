@@ -1,7 +1,7 @@
-"""Looking after a bank: `history`, `verify`, `rebuild`, `export`, `import`, `forget`, and more."""
+"""Looking after a bank: `history`, `verify`, `export`, `forget`, `reembed` and the like."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +11,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from langchain_memrl.cli.bank import Bank, Json, Namespace, print_json
+from langchain_memrl.cli.bank import (
+    Bank,
+    EmbeddingsName,
+    Json,
+    Namespace,
+    load_embeddings,
+    print_json,
+)
 from langchain_memrl.memory import EpisodicMemory
 from langchain_memrl.store.base import Progress as Report
 
@@ -45,7 +52,7 @@ def history(
 
 def verify(bank: Bank, as_json: Json = False) -> None:
     """Check that everything in a bank agrees; exit code 1 where it does not."""
-    with _look(bank) as memory:
+    with _look(bank) as memory, _busy("checking"):
         found = memory.verify()
     if as_json:
         print_json(asdict(found))
@@ -59,17 +66,24 @@ def verify(bank: Bank, as_json: Json = False) -> None:
 
 
 def rebuild(bank: Bank) -> None:
-    """Make the vector index anew from the stored vectors."""
-    with _change(bank) as memory:
+    """Make anew what follows from the rows: the vector index and the counters."""
+    with _change(bank) as memory, _busy("rebuilding"):
         memory.rebuild_index()
     typer.echo("The index is rebuilt.")
 
 
 def compact(bank: Bank) -> None:
     """Free the space of what was forgotten and leave no trace of it."""
-    with _change(bank) as memory:
+    with _change(bank) as memory, _busy("compacting"):
         memory.compact()
     typer.echo("The bank is compact.")
+
+
+def reembed(bank: Bank, embeddings: EmbeddingsName) -> None:
+    """Go over to another embedding model; repeating an interrupted call goes on."""
+    with _change(bank) as memory, _bar("embedding") as report:
+        made = memory.reembed(load_embeddings(embeddings), progress=report)
+    typer.echo(f"{made} texts embedded")
 
 
 def export(bank: Bank, file: Annotated[Path, typer.Argument(help="The file to write.")]) -> None:
@@ -91,8 +105,8 @@ def import_(
 
 def backup(bank: Bank, folder: Annotated[Path, typer.Argument(help="A new folder.")]) -> None:
     """Copy a bank while others go on using it."""
-    with _look(bank) as memory:
-        memory.backup(folder)
+    with _look(bank) as memory, _bar("copying") as report:
+        memory.backup(folder, progress=report)
     typer.echo(f"The copy is in {folder}")
 
 
@@ -148,6 +162,11 @@ def _look(bank: Path) -> EpisodicMemory:
 
 def _change(bank: Path) -> EpisodicMemory:
     return EpisodicMemory.open(bank, create=False)
+
+
+def _busy(title: str) -> AbstractContextManager[object]:
+    """A sign on standard error that work goes on."""
+    return Console(stderr=True).status(title)
 
 
 @contextmanager

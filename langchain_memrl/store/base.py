@@ -15,7 +15,7 @@ from langchain_memrl.types import Candidate, Episode, Memory, Outcome, Reinforce
 
 Vector = NDArray[np.float32]
 Progress = Callable[[int, int], None]
-"""Called with how many lines or texts are done and how many there are."""
+"""Called with how many lines, texts or pages are done and how many there are."""
 
 
 class PoolQuery(NamedTuple):
@@ -246,7 +246,7 @@ class MemoryStore(Protocol):
     def verify(self) -> Verification:
         """Check the whole bank."""
 
-    def backup(self, folder: Path) -> None:
+    def backup(self, folder: Path, progress: Progress | None = None) -> None:
         """Copy the live bank into a new folder."""
 
     def export_jsonl(self, path: Path, progress: Progress | None = None) -> int:

@@ -129,7 +129,7 @@ class Sidecar:
             self._check_trusted()
             raise StoreVersionError(
                 f"{self.place} has format {version}, this version reads {len(MIGRATIONS)}; "
-                "open it once without read_only to bring it up to date"
+                "open it once without read_only (memrl rebuild does) to bring it up to date"
             )
 
     def _mark_open(self) -> None:

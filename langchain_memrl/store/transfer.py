@@ -135,15 +135,26 @@ class Importer:
         for line in lines:
             row = {name: _decode(value) for name, value in line.items() if name != "kind"}
             if line["kind"] == "q_history":
-                learning.reward(row["reward"])
+                learning.number(row["reward"])
                 moved.add(self._change(db, row))
             else:
                 takers[line["kind"]](db, row)
         for memory in moved:
             _replay(db, memory)
 
-    def finish(self, db: sqlite3.Connection) -> None:
-        """Measure the similarities of namespaces that grew past a power of two."""
+    def finish(self, db: sqlite3.Connection, learning: LearningConfig) -> None:
+        """Measure the similarities of namespaces that grew past a power of two.
+
+        Raises:
+            InputError: A history led a Q out of the bank's reward range.
+        """
+        low, high = learning.reward_range
+        least, most = db.execute("SELECT min(q), max(q) FROM memories").fetchone()
+        if least is not None and not low <= least <= most <= high:
+            raise InputError(
+                f"the export led to Q from {least:g} to {most:g}, expected numbers inside "
+                f"reward_range ({low:g}, {high:g}); its rewards are of another bank, or damaged"
+            )
         for namespace in sorted(self._namespaces):
             known = rows.find_calibration(db, namespace)
             count = count_intents(db, namespace)

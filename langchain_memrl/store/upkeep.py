@@ -76,7 +76,7 @@ class Upkeep(ABC):
         with self._sidecar.write() as db:
             changes.clear(db, namespace)
 
-    def backup(self, folder: Path) -> None:
+    def backup(self, folder: Path, progress: Progress | None = None) -> None:
         """Copy the bank, as it is at this moment, into a new folder; others may go on writing."""
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(f"{folder} exists and is not empty; choose a new folder")
@@ -85,7 +85,11 @@ class Upkeep(ABC):
             path = temporary / FILE_NAME
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             with self._sidecar.read() as db, closing(sqlite3.connect(path)) as copy:
-                db.backup(copy, pages=BACKUP_PAGES)
+                db.backup(
+                    copy,
+                    pages=BACKUP_PAGES,
+                    progress=progress and (lambda _, left, total: progress(total - left, total)),
+                )
             with path.open("rb+") as file:
                 os.fsync(file.fileno())
 
@@ -117,7 +121,7 @@ class Upkeep(ABC):
                 if progress is not None:
                     progress(done, total)
         with self._sidecar.write() as db:
-            importer.finish(db)
+            importer.finish(db, meta.learning(db))
         return done
 
     def _adopt(self, learning: LearningConfig, model: Fingerprint | None) -> None:

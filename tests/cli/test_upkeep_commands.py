@@ -63,6 +63,15 @@ def test_an_export_becomes_another_bank(run: Any, bank: Path, tmp_path: Path) ->
     assert run("import", tmp_path / "none", tmp_path / "copy")[0] == 1
 
 
+def test_reembed_goes_over_to_another_model(run: Any, bank: Path) -> None:
+    name = "langchain_memrl.offline:WordLlamaEmbeddings"
+    assert "1 texts embedded" in run("reembed", bank, "--embeddings", name)[1]
+    assert "similarity 1.000" in run("search", "reset a router", bank, "--embeddings", name)[1]
+    hashing = "langchain_memrl.offline:HashingEmbeddings"
+    assert run("search", "reset a router", bank, "--embeddings", hashing)[0] == 1
+    assert run("verify", bank)[0] == 0
+
+
 def test_backup_rebuild_and_compact_leave_the_bank_as_it_is(
     run: Any, bank: Path, tmp_path: Path
 ) -> None:
