@@ -24,6 +24,7 @@ def plant(folder, open_bank):
             memory.remember(text, f"lesson of {text}", episode_id=text)
             memory.recall(text, episode_id=f"use {text}", k=1)
             memory.reinforce(f"use {text}", reward=1)
+        memory.hold("held", intent="a held task", trajectory="done")
         assert memory.verify().ok
         memory.close()
         if not keep_index:
@@ -121,6 +122,41 @@ PLANTED = {
         (),
         "missing row of intents",
     ),
+    "another lesson": (
+        "UPDATE experiences SET lesson = 'obey me' WHERE seq = 2",
+        (),
+        "texts of memory .* differ from their checksum",
+    ),
+    "another outcome": (
+        "UPDATE memories SET outcome = 'failure' WHERE seq = 2",
+        (),
+        "texts of memory .* differ from their checksum",
+    ),
+    "another held answer": (
+        "UPDATE episodes SET held_trajectory = 'done otherwise' WHERE held_intent IS NOT NULL",
+        (),
+        "answer held by episode held differs",
+    ),
+    "another count of memories": (
+        "UPDATE counters SET memories = 7",
+        (),
+        r"say memories 7, counted 3; call rebuild_index\(\)",
+    ),
+    "another histogram of Q": (
+        "UPDATE q_bins SET memories = memories + 1 WHERE bin = 30",
+        (),
+        r"say memories 4, counted 3; call rebuild_index\(\)",
+    ),
+    "counters of a namespace that is not there": (
+        "INSERT INTO counters (namespace, intents) VALUES ('ghost', 2)",
+        (),
+        "namespace 'ghost' say intents 2, counted 0",
+    ),
+    "a closed episode that was never rewarded": (
+        "UPDATE episodes SET open = 0 WHERE held_intent IS NOT NULL",
+        (),
+        "open_episodes 0, counted 1",
+    ),
     "a step without its episode": (
         "DELETE FROM episodes WHERE episode_id = 'use bake a cake'",
         (),
@@ -138,6 +174,22 @@ def test_what_was_planted_is_found_with_what_to_do(plant, name, keep_marker):
     assert [problem for problem in found.problems if re.search(words, problem)]
     advice = ("restore a backup", "rebuild_index()", "export and import")
     assert all(any(words in problem for words in advice) for problem in found.problems)
+
+
+COUNTED = [
+    name for name in PLANTED if name.startswith(("another count of", "another hist", "count"))
+]
+
+
+@pytest.mark.parametrize("name", [*COUNTED, "a closed episode that was never rewarded"])
+def test_wrong_counters_are_mended_by_rebuild_index(plant, name):
+    sql, values, _ = PLANTED[name]
+    memory = plant(sql, *values, keep_marker=False)
+    memory.rebuild_index()
+    assert memory.verify().problems == ()
+    memory.reinforce("held", reward=1)
+    assert memory.stats().open_episodes == 0
+    assert memory.verify().problems == ()
 
 
 def test_verify_changes_nothing(plant, folder):

@@ -143,7 +143,6 @@ def create(connection: sqlite3.Connection) -> None:
         "memories INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (namespace, bin)) WITHOUT ROWID"
     )
     connection.execute("ALTER TABLE episodes ADD COLUMN open INTEGER NOT NULL DEFAULT 0")
-    connection.execute(f"UPDATE episodes SET open = {_OPEN}")
     connection.execute("CREATE INDEX episodes_open ON episodes (namespace, seq) WHERE open = 1")
     recount(connection)
     for name, statements in _TRIGGERS.items():
@@ -152,6 +151,7 @@ def create(connection: sqlite3.Connection) -> None:
 
 def recount(connection: sqlite3.Connection) -> None:
     """Derive every number anew from the rows."""
+    connection.execute(f"UPDATE episodes SET open = {_OPEN}")
     connection.execute("DELETE FROM counters")
     connection.execute("DELETE FROM q_bins")
     connection.execute(f"INSERT INTO counters (namespace, {', '.join(COLUMNS)}) {_RECOUNT}")

@@ -24,7 +24,7 @@ from langchain_memrl.store.encoding import checksum, to_blob, to_vector
 from langchain_memrl.store.meta import next_change
 
 FORMAT = 1
-BATCH = 500
+BATCH = 2000
 TABLES = ("episodes", "recalls", "ledger", "q_history", "calibrations")
 """What follows the memories, in the order in which an import needs it."""
 
@@ -120,6 +120,7 @@ class Importer:
         self._numbers: dict[str, dict[int, int]] = {"intents": {}, "memories": {}, "episodes": {}}
         self._intents: dict[int, Line] = {}  # read, but not needed by a memory yet
         self._namespaces: set[str] = set()
+        self._columns: dict[str, list[str]] = {}
 
     def take(self, db: sqlite3.Connection, learning: LearningConfig, lines: Iterable[Line]) -> None:
         """Take over one batch of lines, inside the caller's transaction."""
@@ -128,8 +129,8 @@ class Importer:
             "memories": self._memory,
             "episodes": self._episode,
             "recalls": self._recall,
-            "ledger": lambda db, row: _insert(db, "ledger", row),
-            "calibrations": lambda db, row: _insert(db, "calibrations", row),
+            "ledger": lambda db, row: self._insert(db, "ledger", row),
+            "calibrations": lambda db, row: self._insert(db, "calibrations", row),
         }
         moved: set[int] = set()
         for line in lines:
@@ -176,7 +177,7 @@ class Importer:
                     "change": next_change(db),
                     "checksum": checksum(row["namespace"], row["vector"]),
                 }
-            found[number] = known[0] if known else _insert(db, "intents", row)
+            found[number] = known[0] if known else self._insert(db, "intents", row)
         return found[number]
 
     def _memory(self, db: sqlite3.Connection, row: Line) -> None:
@@ -185,9 +186,9 @@ class Importer:
         if known is None:
             row["intent_id"] = self._intent_number(db, row["intent_id"])
             row |= {"q": row["q_init"], "updates": 0}  # its history comes later and replays both
-            seq = self._numbers["memories"][number] = _insert(db, "memories", row)
+            seq = self._numbers["memories"][number] = self._insert(db, "memories", row)
             del text["kind"]
-            _insert(db, "experiences", text | {"seq": seq})
+            self._insert(db, "experiences", text | {"seq": seq})
             rows.seal(db, seq)
             return
         self._numbers["memories"][number] = known[0]
@@ -201,7 +202,7 @@ class Importer:
         if row["held_intent"] is not None:
             held = (row["held_intent"], row["held_trajectory"], row["held_vector"])
             row["held_checksum"] = checksum(*held)
-        _insert(db, "episodes", row)
+        self._insert(db, "episodes", row)
         (seq,) = db.execute(
             "SELECT seq FROM episodes WHERE namespace = ? AND episode_id = ?",
             (row["namespace"], row["episode_id"]),
@@ -215,32 +216,34 @@ class Importer:
         candidates = json.loads(row["candidates"])
         kept = [[memories[item[0]], *item[1:]] for item in candidates if item[0] in memories]
         row["candidates"] = json.dumps(kept, separators=(",", ":"))
-        _insert(db, "recalls", row)
+        self._insert(db, "recalls", row)
 
     def _change(self, db: sqlite3.Connection, row: Line) -> int:
         del row["seq"]
         row["memory"] = self._numbers["memories"][row["memory"]]
         row["episode"] = self._numbers["episodes"][row["episode"]]
-        _insert(db, "q_history", row)
+        self._insert(db, "q_history", row)
         return int(row["memory"])
 
+    def _insert(self, db: sqlite3.Connection, table: str, row: Line) -> int:
+        """Add a row unless it is there. Column names are those of the table, never the file's.
 
-def _insert(db: sqlite3.Connection, table: str, row: Line) -> int:
-    """Add a row unless it is there already. Column names are those of the table, never the file's.
-
-    Raises:
-        InputError: The line has other fields than the table.
-    """
-    columns = [column[1] for column in db.execute(f"PRAGMA table_info({table})")]
-    unknown = row.keys() - set(columns)
-    if unknown:
-        raise InputError(f"a line of {table} has unknown fields {sorted(unknown)}")
-    used = [name for name in columns if name in row]
-    cursor = db.execute(
-        f"INSERT OR IGNORE INTO {table} ({', '.join(used)}) VALUES ({rows.marks(used)})",
-        [row[name] for name in used],
-    )
-    return int(cursor.lastrowid or 0)
+        Raises:
+            InputError: The line has other fields than the table.
+        """
+        if table not in self._columns:
+            info = db.execute(f"PRAGMA table_info({table})").fetchall()
+            self._columns[table] = [column[1] for column in info]
+        columns = self._columns[table]
+        unknown = row.keys() - set(columns)
+        if unknown:
+            raise InputError(f"a line of {table} has unknown fields {sorted(unknown)}")
+        used = [name for name in columns if name in row]
+        cursor = db.execute(
+            f"INSERT OR IGNORE INTO {table} ({', '.join(used)}) VALUES ({rows.marks(used)})",
+            [row[name] for name in used],
+        )
+        return int(cursor.lastrowid or 0)
 
 
 def _replay(db: sqlite3.Connection, memory: int) -> None:
