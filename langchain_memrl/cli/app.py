@@ -7,6 +7,7 @@ import typer
 from langchain_memrl import __version__
 from langchain_memrl.cli.bank import list_memories, search, show, stats
 from langchain_memrl.cli.demo import demo
+from langchain_memrl.cli.threshold import threshold
 from langchain_memrl.cli.upkeep import (
     backup,
     compact,
@@ -60,3 +61,4 @@ app.command()(prune)
 app.command()(compact)
 app.command()(backup)
 app.command()(reembed)
+app.command()(threshold)

@@ -42,10 +42,11 @@ def digest(*parts: Any) -> bytes:
 
 def checksum(*parts: Any) -> int:
     """CRC-32 of texts, bytes and numbers; None, the empty text and 0 differ."""
-    result = 0
+    shown = [len(part) if isinstance(part, bytes) else part for part in parts]
+    result = zlib.crc32(repr(shown).encode())
     for part in parts:
-        data = part if isinstance(part, bytes) else repr(part).encode()
-        result = zlib.crc32(data, zlib.crc32(b"%d," % len(data), result))
+        if isinstance(part, bytes):
+            result = zlib.crc32(part, result)
     return result
 
 
