@@ -12,6 +12,9 @@ from langchain_memrl.errors import EmbeddingError, EmbeddingMismatchError, MemRL
 from langchain_memrl.store.base import SAME_MODEL_COSINE, Fingerprint, MemoryStore, Vector
 
 RECENT_TEXTS = 512
+GUARD = "vectors in the order of their texts"
+"""A text sent before and twice after every batch: its vectors show whether the order was kept."""
+GUARDS = 3
 
 
 class Embedder:
@@ -55,17 +58,17 @@ class Embedder:
         """Unit vectors of the texts; only texts not seen lately reach the model.
 
         Raises:
-            EmbeddingError: No embeddings, or a wrong count, dimension or number came back.
+            EmbeddingError: No embeddings, or a wrong count, order, dimension or number came back.
         """
         known, missing = self._look_up(texts)
-        rows = self._model().embed_documents(missing) if missing else []
+        rows = self._model().embed_documents(_guarded(missing)) if missing else []
         known |= self._keep(missing, rows)
         return [known[text] for text in texts]
 
     async def aembed(self, texts: Sequence[str]) -> list[Vector]:
         """The same, awaited."""
         known, missing = self._look_up(texts)
-        rows = await self._model().aembed_documents(missing) if missing else []
+        rows = await self._model().aembed_documents(_guarded(missing)) if missing else []
         known |= self._keep(missing, rows)
         return [known[text] for text in texts]
 
@@ -96,18 +99,33 @@ class Embedder:
 
     def _keep(self, texts: Sequence[str], rows: Sequence[Sequence[float]]) -> dict[str, Vector]:
         """Check fresh vectors and keep the latest 512."""
-        fresh = dict(zip(texts, self._unit_vectors(rows, len(texts)), strict=True))
+        fresh = dict(zip(texts, self._in_order(rows, len(texts)), strict=True))
         with self._lock:
             self._recent |= fresh
             while len(self._recent) > RECENT_TEXTS:
                 self._recent.popitem(last=False)
         return fresh
 
-    def _unit_vectors(self, rows: Sequence[Sequence[float]], expected: int) -> list[Vector]:
-        """Checked and normalised, shape (d,) each."""
-        if len(rows) != expected:
+    def _in_order(self, rows: Sequence[Sequence[float]], expected: int) -> list[Vector]:
+        """Unit vectors without those of the guards, which have to stand where they were sent."""
+        if expected < 2:
+            return self._unit_vectors(rows, expected, 0)
+        first, *units, last, end = self._unit_vectors(rows, expected, GUARDS)
+        if min(float(first @ last), float(first @ end)) < SAME_MODEL_COSINE:
             raise EmbeddingError(
-                f"{self.name} returned {len(rows)} vectors for {expected} texts; nothing was stored"
+                f"{self.name} returned the vectors of {expected} texts in another order, or gives "
+                "the same text different vectors; nothing was stored"
+            )
+        return units
+
+    def _unit_vectors(
+        self, rows: Sequence[Sequence[float]], expected: int, guards: int
+    ) -> list[Vector]:
+        """Those of the texts and their guards, checked and normalised, shape (d,) each."""
+        count = max(len(rows) - guards, 0)
+        if len(rows) != expected + guards:
+            raise EmbeddingError(
+                f"{self.name} returned {count} vectors for {expected} texts; nothing was stored"
             )
         if expected == 0:
             return []
@@ -127,11 +145,17 @@ class Embedder:
         if bad.size:
             raise EmbeddingError(
                 f"{self.name} returned a vector that is all zero or not finite for text "
-                f"{int(bad[0])} of {expected}; nothing was stored"
+                f"{min(max(int(bad[0]) - guards // 2, 0), count - 1)} of {count}; "
+                "nothing was stored"
             )
         scaled = table / peaks
         units = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
         return list(units.astype(np.float32))
+
+
+def _guarded(texts: list[str]) -> list[str]:
+    """The texts between guards; one text alone cannot change places."""
+    return texts if len(texts) < 2 else [GUARD, *texts, GUARD, GUARD]
 
 
 class ModelCheck:

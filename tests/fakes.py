@@ -9,6 +9,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from langchain_memrl.core.probes import PROBES
+from langchain_memrl.embedding import GUARD
 
 FAULTS = {
     "fewer": lambda rows: rows[:-1],
@@ -21,6 +22,7 @@ FAULTS = {
     "ragged": lambda rows: [*rows[:-1], rows[-1][:-1]] if len(rows) > 1 else [rows[0][:-1]],
     "text": lambda rows: [["a"] * len(row) for row in rows],
     "shuffled": lambda rows: rows[::-1],
+    "sorted": sorted,
 }
 
 
@@ -54,7 +56,7 @@ class FakeEmbeddings(Embeddings):
 
     @property
     def texts(self):
-        """Every text asked for so far, without the probes that identify the model."""
+        """Every text asked for so far, without those that check the model."""
         return [text for call in self.calls for text in call if text not in PROBES]
 
     def break_call(self, number, fault):
@@ -67,7 +69,7 @@ class FakeEmbeddings(Embeddings):
         return list(numbers_of(f"{self.model}\n{text}", self.dimension))
 
     def embed_documents(self, texts):
-        self.calls.append(list(texts))
+        self.calls.append([text for text in texts if text != GUARD])
         fault = self._faults.pop(len(self.calls), None)
         if fault == "raise":
             raise ProviderError("429: try again later")

@@ -134,6 +134,23 @@ def test_a_bad_vector_is_refused_by_recall_and_remember_and_not_kept(memory, emb
     assert memory.verify().ok
 
 
+@pytest.mark.parametrize("fault", ["shuffled", "sorted", "fewer", "more", "ragged", "nan"])
+def test_a_spoilt_batch_stores_nothing(memory, embeddings, fault):
+    memory.remember("first", "lesson")
+    batch = [{"intent": text, "lesson": f"lesson of {text}"} for text in ("aaaa", "b", "cc", "ddd")]
+    embeddings.break_call(1, fault)
+    with pytest.raises(EmbeddingError, match="nothing was stored"):
+        memory.remember_many(batch)
+    embeddings.break_call(1, fault)
+    with pytest.raises(EmbeddingError):
+        memory.recall_many([one["intent"] for one in batch])
+    assert memory.stats().memories == 1
+    memory.remember_many(batch)
+    for one in batch:
+        recalled = memory.recall(one["intent"], k=1, q_weight=0, score_threshold=None)
+        assert recalled.memories[0].memory.lesson == one["lesson"]
+
+
 @pytest.mark.parametrize("fault", [*FAULTS, "ragged"])
 def test_a_bad_answer_to_the_probes_is_refused_and_not_kept(form, open_bank, embeddings, fault):
     made = open_bank().remember("reset a router", "lesson")
@@ -185,7 +202,7 @@ def test_a_wrong_answer_to_the_probes_is_not_kept_for_the_next_call(form, open_b
     open_bank().remember("reset a router", "lesson")
     memory = form(open_bank())
     embeddings.break_call(1, "shuffled")
-    with pytest.raises(EmbeddingMismatchError, match=r"expected at least 0\.999"):
+    with pytest.raises(EmbeddingError, match="in another order"):
         memory.recall("reset a router")
     assert len(memory.recall("reset a router").ids) == 1
 
