@@ -79,8 +79,10 @@ class Bank:
 
         Raises:
             StoreNotFoundError: There is no bank and `create` is False.
-            StoreVersionError: The bank was written by a newer version.
-            StoreCorruptError: The database is damaged.
+            StoreVersionError: The bank was written by a newer version, or by an older one and
+                `read_only` is given.
+            StoreCorruptError: The database is damaged, or gone although a bank was made here. One
+                that was changed since it was closed opens, but only `verify` works.
             ConfigError: `learning` differs from the saved settings.
         """
         if isinstance(location, str) and is_blank(location):

@@ -9,8 +9,8 @@ MemRLError
 ├─ EmbeddingError                    the embedder is missing or returned unusable vectors
 ├─ StoreError
 │  ├─ StoreNotFoundError             there is no bank at this place
-│  ├─ StoreVersionError              the bank was written by a newer version
-│  ├─ StoreCorruptError              the database is damaged; it is never overwritten
+│  ├─ StoreVersionError              the bank's format cannot be read, or not without writing
+│  ├─ StoreCorruptError              the database is damaged or another one; it is kept
 │  ├─ StoreBusyError                 another process holds the lock; try again
 │  ├─ EmbeddingMismatchError         another embedding model than the one the bank was built with
 │  └─ MemoryNotFoundError(KeyError)  no memory of this id in this namespace
@@ -57,7 +57,7 @@ class StoreNotFoundError(StoreError):
 
 
 class StoreVersionError(StoreError):
-    """The bank was written by a newer version of this package."""
+    """The bank was written by a newer version, or by an older one and is opened read-only."""
 
 
 class StoreCorruptError(StoreError):
