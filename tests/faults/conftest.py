@@ -23,12 +23,12 @@ class DiskServer:
             text=True,
         )
 
-    def run(self, place, steps, *, what="work", mode="nothing", nth=0, errno=0, **more):
+    def run(self, place, *, what="work", mode="nothing", nth=0, errno=0, **more):
         """One run in `place`; its exit code and what it said."""
         place.mkdir()
         words = place.with_name(f"{place.name}.words")
         order = {"what": what, "mode": MODES.index(mode), "nth": nth, "errno": errno, **more}
-        order |= {"place": str(place), "steps": steps, "words": str(words)}
+        order |= {"place": str(place), "words": str(words)}
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         code = int(self._process.stdout.readline())

@@ -3,14 +3,14 @@
 import sqlite3
 
 import numpy as np
-from disk_work import SHARED, fits, models_of, reopened, seen, seen_episodes
+from disk_work import SHARED, WHOLE, fits, models_of, reopened, seen, seen_episodes
 
 from langchain_memrl.store.sidecar import FILE_NAME
 
 
-def check_survived(place, steps, done):
+def check_survived(place, done):
     """After `done` acknowledged steps: all of them are there, and at most the next one."""
-    models = models_of(steps)
+    models = models_of(WHOLE)
     possible = models[done : done + 2]
     ids = list(models[-1].episodes)
     memory = reopened(place)

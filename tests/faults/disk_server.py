@@ -12,7 +12,7 @@ import traceback
 from pathlib import Path
 
 import disk_work
-from disk_work import Worker, models_of
+from disk_work import WHOLE, Worker, models_of
 
 from langchain_memrl.errors import StoreError
 
@@ -23,7 +23,6 @@ class Run:
     def __init__(self, shim, order):
         self.shim, self.order = shim, order
         self.place = Path(order["place"])
-        self.steps = getattr(disk_work, order["steps"])
         self.words = open(order["words"], "w", buffering=1, encoding="utf-8")  # noqa: SIM115
         self.worker = Worker(self.place)
 
@@ -39,7 +38,7 @@ class Run:
         if self.order.get("trace"):
             self.shim.shim_trace(os.open(self.order["trace"], os.O_CREAT | os.O_WRONLY, 0o600))
         self.arm()
-        for name, do, _ in self.steps:
+        for name, do, _ in WHOLE:
             do(self.worker)
             self.shim.shim_mark(name.encode())
             self.say(done=name)
@@ -47,10 +46,10 @@ class Run:
 
     def endure(self):
         """Do every step; where one fails, look, lift the fault and do it again."""
-        models = models_of(self.steps)
+        models = models_of(WHOLE)
         ids = list(models[-1].episodes)
         self.arm()
-        for number, (name, do, _) in enumerate(self.steps):
+        for number, (name, do, _) in enumerate(WHOLE):
             try:
                 do(self.worker)
             except StoreError as error:

@@ -1,9 +1,11 @@
 """The workload of the disk faults: steps, what each must leave behind, and what can be seen."""
 
 import copy
+import functools
 from dataclasses import astuple, dataclass, field
 
 from langchain_memrl import EpisodicMemory
+from langchain_memrl.core.probes import PROBES
 from langchain_memrl.errors import EpisodeError, StoreNotFoundError
 from langchain_memrl.offline import HashingEmbeddings
 
@@ -64,8 +66,24 @@ class Worker:
         return next(found.id for found in self.memory.list(limit=None) if found.intent == intent)
 
 
+class Embeddings(HashingEmbeddings):
+    """Computes each text once per process, and the probes before it forks."""
+
+    def embed_documents(self, texts):
+        return [list(numbers_of(text)) for text in texts]
+
+
+@functools.cache
+def numbers_of(text):
+    return HashingEmbeddings(32).embed_documents([text])[0]
+
+
+for probe in PROBES:
+    numbers_of(probe)
+
+
 def open_bank(folder, **options):
-    return EpisodicMemory.open(folder, embeddings=HashingEmbeddings(32), **options)
+    return EpisodicMemory.open(folder, embeddings=Embeddings(32), **options)
 
 
 # --- steps: what a worker does, and what that does to the model ---------------------------------
@@ -163,17 +181,6 @@ def copying(verb, name):
     return verb, do, effect
 
 
-SMALL = (
-    opening(),
-    remembering(SHARED, "first"),
-    recalling("job"),
-    rewarding("job"),
-    closing(),
-    opening(),
-    remembering("bake a cake", "last"),
-    closing(),
-)
-
 WHOLE = (
     opening(),
     remembering(SHARED, "first"),
@@ -200,6 +207,7 @@ WHOLE = (
 )
 
 
+@functools.cache
 def models_of(steps):
     """What must be there after no step, after one, ..., after all."""
     models = [Model()]
