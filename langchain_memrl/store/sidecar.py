@@ -1,5 +1,6 @@
 """The SQLite file that holds the truth: connection, transactions, settings, error translation."""
 
+import errno
 import os
 import sqlite3
 import threading
@@ -56,7 +57,7 @@ class Sidecar:
     def _make_file(self, path: Path) -> None:
         """A private folder with a private, empty file."""
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(path.parent, 0o700)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
             raise StoreError(
@@ -215,6 +216,29 @@ class Sidecar:
                     "restore a backup, or recover it with the sqlite3 shell"
                 ) from error
             raise StoreError(f"{self.place}: {error}") from error
+
+
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """Make a folder, and those above it, so that they survive a power cut."""
+    missing = [one for one in folder.parents if not one.exists()]
+    folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    for one in (folder, *missing):
+        sync_folder(one.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder survive a power cut, where the system can."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return  # Windows, or a folder above ours that may not be read
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def get_meta(db: sqlite3.Connection, key: str, default: Any = None) -> Any:

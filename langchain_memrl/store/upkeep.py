@@ -7,7 +7,7 @@ import sqlite3
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from langchain_memrl.errors import (
 )
 from langchain_memrl.store import changes
 from langchain_memrl.store.base import Fingerprint, Progress
-from langchain_memrl.store.sidecar import FILE_NAME, Sidecar, set_meta
+from langchain_memrl.store.sidecar import FILE_NAME, Sidecar, make_folder, set_meta, sync_folder
 from langchain_memrl.store.transfer import (
     Importer,
     Line,
@@ -94,7 +94,6 @@ class Upkeep(ABC):
         """Copy the bank, as it is at this moment, into a new folder; others may go on writing."""
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(f"{folder} exists and is not empty; choose a new folder")
-        folder.parent.mkdir(parents=True, exist_ok=True)
         with _new_folder(folder) as temporary:
             path = temporary / FILE_NAME
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -163,28 +162,42 @@ class Upkeep(ABC):
 @contextmanager
 def _new_folder(folder: Path) -> Iterator[Path]:
     """A temporary folder that becomes `folder` when the block ends well, and vanishes otherwise."""
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    temporary: Path | None = None
     try:
+        make_folder(folder.parent)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         yield temporary
+        sync_folder(temporary)
         temporary.replace(folder)
+        try:
+            sync_folder(folder.parent)
+        except OSError:
+            folder.replace(temporary)
+            raise
     except OSError as error:
         raise StoreError(f"{folder} cannot be written ({error})") from error
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[Path]:
     """A temporary file that becomes `path` when the block ends well, and vanishes otherwise."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary: Path | None = None
     try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(descriptor)
+        temporary = Path(name)
         yield temporary
         temporary.replace(path)
+        sync_folder(path.parent)
     except OSError as error:
         raise StoreError(f"{path} cannot be written ({error})") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
 
 def _promised_lines(path: Path) -> int:

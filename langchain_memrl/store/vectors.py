@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from langchain_memrl.core.calibration import Calibration
-from langchain_memrl.errors import StoreCorruptError
+from langchain_memrl.errors import StoreCorruptError, StoreError
 from langchain_memrl.store.base import Vector
 from langchain_memrl.store.index import FaissIndex, Hits, Ids, VectorIndex, from_bytes, to_bytes
 from langchain_memrl.store.rows import RESTORE, find_calibration, to_blob, to_vector
-from langchain_memrl.store.sidecar import get_meta, set_meta
+from langchain_memrl.store.sidecar import get_meta, set_meta, sync_folder
 
 logger = logging.getLogger("langchain_memrl")
 
@@ -125,14 +125,30 @@ class VectorCache:
         self._seen = self._saved = int(get_meta(db, "index_change", 0))
 
     def save(self, db: sqlite3.Connection) -> None:
-        """Write the file, then its stamp. A crash in between leaves a file that is rebuilt."""
-        if self.path is None or self._seen == self._saved or not self._indexes:
+        """Write the file, then its stamp. A crash in between leaves a file that is rebuilt.
+
+        Raises:
+            StoreError: The file cannot be written.
+        """
+        if self.path is None or self._seen == self._saved:
             return
+        try:
+            if not self._indexes:  # no vector is left, and none stays behind in the file
+                self.path.unlink(missing_ok=True)
+            else:
+                self._write(db, self.path)
+            sync_folder(self.path.parent)
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be written ({error})") from error
+        self._saved = self._seen
+
+    def _write(self, db: sqlite3.Connection, path: Path) -> None:
         ids = np.concatenate([index.ids for index in self._indexes.values()])
         vectors = np.concatenate([index.vectors for index in self._indexes.values()])
         order = np.argsort(ids)
         data = to_bytes(ids[order], vectors[order])
-        temporary = self.path.with_name(f"{FILE_NAME}.{os.getpid()}.tmp")
+        # One name for all: the write lock is held, so what is there was left by a crash.
+        temporary = path.with_name(f"{FILE_NAME}.tmp")
         try:
             with open(
                 os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb"
@@ -140,12 +156,11 @@ class VectorCache:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(self.path)
+            temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
         set_meta(db, "index_change", self._seen)
         set_meta(db, "index_sha256", hashlib.sha256(data).hexdigest())
-        self._saved = self._seen
 
     def rebuild(self, db: sqlite3.Connection) -> None:
         """Forget everything and read every vector from SQLite again."""
