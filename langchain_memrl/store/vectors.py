@@ -133,22 +133,23 @@ class VectorCache:
         if self.path is None or self._seen == self._saved:
             return
         try:
-            if not self._indexes:  # no vector is left, and none stays behind in the file
+            # One name for all: the write lock is held, so what is there was left by a crash.
+            temporary = self.path.with_name(f"{FILE_NAME}.tmp")
+            if self._indexes:
+                self._write(db, self.path, temporary)
+            else:  # no vector is left, and none stays behind in a file
                 self.path.unlink(missing_ok=True)
-            else:
-                self._write(db, self.path)
+                temporary.unlink(missing_ok=True)
             sync_folder(self.path.parent)
         except OSError as error:
             raise StoreError(f"{self.path} cannot be written ({error})") from error
         self._saved = self._seen
 
-    def _write(self, db: sqlite3.Connection, path: Path) -> None:
+    def _write(self, db: sqlite3.Connection, path: Path, temporary: Path) -> None:
         ids = np.concatenate([index.ids for index in self._indexes.values()])
         vectors = np.concatenate([index.vectors for index in self._indexes.values()])
         order = np.argsort(ids)
         data = to_bytes(ids[order], vectors[order])
-        # One name for all: the write lock is held, so what is there was left by a crash.
-        temporary = path.with_name(f"{FILE_NAME}.tmp")
         try:
             with open(
                 os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb"

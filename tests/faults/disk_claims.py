@@ -3,9 +3,10 @@
 import sqlite3
 
 import numpy as np
-from disk_work import SHARED, WHOLE, fits, models_of, reopened, seen, seen_episodes
+from disk_work import FORGOTTEN, SHARED, WHOLE, fits, models_of, reopened, seen, seen_episodes
 
 from langchain_memrl.store.sidecar import FILE_NAME
+from langchain_memrl.store.vectors import FILE_NAME as INDEX_NAME
 
 
 def check_survived(place, done):
@@ -27,6 +28,20 @@ def check_survived(place, done):
     with reopened(place) as memory:
         assert (seen(memory), seen_episodes(memory, ids), found(memory)) == (*held, answer)
         assert memory.verify().problems == ()
+
+
+def check_compacts(place):
+    """Compacting removes what a crash left behind, and every trace of what was forgotten."""
+    memory = reopened(place)
+    if memory is None:
+        return
+    with memory:
+        forgotten = FORGOTTEN not in seen(memory)
+        memory.compact()
+        assert memory.verify().problems == ()
+        for path in (place / "bank").iterdir():
+            assert path.name in (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", INDEX_NAME)
+            assert not forgotten or FORGOTTEN.encode() not in path.read_bytes()
 
 
 def found(memory):

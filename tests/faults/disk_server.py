@@ -12,7 +12,7 @@ import traceback
 from pathlib import Path
 
 import disk_work
-from disk_work import WHOLE, Worker, models_of
+from disk_work import SHARED, WHOLE, WRITING, Worker, models_of
 
 from langchain_memrl.errors import StoreError
 
@@ -59,6 +59,35 @@ class Run:
                 do(self.worker)
             self.look(models[number + 1], ids)
         self.say(count=self.shim.shim_count())
+
+    def only_read(self):
+        """Do all but the last steps; then the disk is read-only, until it is lifted."""
+        closing = next(n for n, step in enumerate(WHOLE) if step[0] == "close")
+        for _, do, _ in WHOLE[:closing]:
+            do(self.worker)
+        models = models_of(WHOLE)
+        self.arm()
+        for options in ({"read_only": True}, {}):
+            with disk_work.open_bank(self.place / "bank", **options) as memory:
+                worker = Worker(self.place, memory)
+                assert memory.recall(SHARED, k=1, q_weight=0).ids == (worker.id(SHARED),)
+                assert memory.verify().problems == ()
+                self.refuse(worker)
+        self.refuse(self.worker)
+        self.look(models[closing], list(models[-1].episodes))
+        self.shim.shim_lift()
+        for _, do, _ in WHOLE[closing:]:
+            do(self.worker)
+
+    def refuse(self, worker):
+        """Every kind of writing fails with our error."""
+        for name, do, _ in WRITING:
+            try:
+                do(worker)
+            except StoreError as error:
+                self.say(failed=name, text=str(error))
+            else:
+                raise AssertionError(f"{name} did not fail")
 
     def look(self, model, ids):
         """Everything acknowledged can be read, and nothing else is there."""

@@ -10,6 +10,7 @@ from langchain_memrl.errors import EpisodeError, StoreNotFoundError
 from langchain_memrl.offline import HashingEmbeddings
 
 SHARED = "the task that every recall asks for"
+FORGOTTEN = "reset a router"
 STEP_SIZE = 0.3
 CHECKPOINT_PAGES = 30
 
@@ -48,9 +49,9 @@ class Model:
 class Worker:
     """A process at work on the bank in `place / "bank"`."""
 
-    def __init__(self, place):
+    def __init__(self, place, memory=None):
         self.place = place
-        self.memory = None
+        self.memory = memory
 
     def open(self):
         if self.memory is None:
@@ -184,7 +185,7 @@ def copying(verb, name):
 WHOLE = (
     opening(),
     remembering(SHARED, "first"),
-    remembering("reset a router", "second", size=9000),
+    remembering(FORGOTTEN, "second", size=9000),
     remembering("bake a cake", "third"),
     recalling("job 1"),
     rewarding("job 1"),
@@ -194,7 +195,7 @@ WHOLE = (
     changing("bake a cake", "update", lesson="another lesson"),
     changing("bake a cake", "disable"),
     changing(SHARED, "pin"),
-    forgetting("reset a router", "second"),
+    forgetting(FORGOTTEN, "second"),
     compacting(),
     copying("backup", "backup"),
     copying("export_jsonl", "bank.jsonl"),
@@ -204,6 +205,22 @@ WHOLE = (
     remembering("mow the lawn", "fourth"),
     rewarding("job 3"),
     closing(),
+)
+
+WRITING = (
+    remembering("mow the lawn", "fourth"),
+    recalling("job 3"),
+    (
+        "reinforce",
+        lambda worker: worker.memory.reinforce("new", reward=1, ids=[worker.id(SHARED)]),
+        None,
+    ),
+    holding("job 4", "paint a wall"),
+    changing(SHARED, "disable"),
+    forgetting(SHARED, "first"),
+    compacting(),
+    copying("backup", "another"),
+    copying("export_jsonl", "another.jsonl"),
 )
 
 

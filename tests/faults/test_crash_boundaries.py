@@ -2,9 +2,13 @@
 
 import shutil
 import signal
+import sqlite3
+from contextlib import closing
 
 import pytest
-from disk_claims import check_survived
+from disk_claims import check_compacts, check_survived
+
+from langchain_memrl.store.sidecar import FILE_NAME
 
 
 def count_operations(disk, place):
@@ -22,4 +26,22 @@ def test_a_crash_at_any_operation_loses_nothing_acknowledged(disk, tmp_path, muc
         code, said = disk.run(place, mode=mode, nth=nth)
         assert code == -signal.SIGKILL
         check_survived(place, len(said))
+        check_compacts(place)
         shutil.rmtree(place)
+
+
+def test_compacting_leaves_no_vector_of_the_last_memory_behind(open_bank, folder):
+    memory = open_bank()
+    made = memory.remember("reset a router", "lesson")
+    memory.recall("reset a router")
+    memory.close()
+    memory = open_bank()
+    with closing(sqlite3.connect(folder / FILE_NAME)) as db:
+        (vector,) = db.execute("SELECT vector FROM intents").fetchone()
+    assert any(vector in path.read_bytes() for path in folder.iterdir())
+    memory.forget(ids=[made.id])
+    (folder / "intents.faiss.tmp").write_bytes(vector)
+    memory.compact()
+    assert not any(vector in path.read_bytes() for path in folder.iterdir())
+    assert memory.recall("reset a router").ids == ()
+    assert memory.verify().problems == ()
