@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from disk_power import read_trace
 
 HERE = Path(__file__).parent
 MODES = ("nothing", "die", "die halfway", "fail once", "fail from", "fail halfway")
@@ -49,3 +50,27 @@ def disk(tmp_path_factory):
     server = DiskServer(shim)
     yield server
     server.close()
+
+
+@pytest.fixture(scope="session")
+def traced(disk, tmp_path_factory):
+    """The folder of an undisturbed run, and everything it did to its disk."""
+    folder = tmp_path_factory.mktemp("traced")
+    code, said = disk.run(folder / "work", trace=str(folder / "trace"))
+    assert code == 0, said[-1]
+    return folder / "work", list(read_trace(folder / "trace"))
+
+
+@pytest.fixture
+def boundaries(traced, much):
+    """The numbers of the operations that are tried.
+
+    Short: all that are not SQLite's own, all that change names, and every 20th of the rest.
+    """
+    made = [(kind, path) for kind, path, *_ in traced[1] if kind != "m"]
+    assert len(made) > 400
+    return [
+        number
+        for number, (kind, path) in enumerate(made, 1)
+        if number % much(20, 1) == 0 or kind in "cdru" or "memrl.sqlite3" not in path
+    ]

@@ -97,9 +97,12 @@ static int boundary(int is_write) {
         if (is_write) return 1;
         die();
     }
-    if (mode == FAIL_HALFWAY && count == nth && is_write) return 1;
-    if ((mode == FAIL_ONCE && count == nth) || (mode == FAIL_FROM && count >= nth) ||
-        (mode == FAIL_HALFWAY && (count == nth || count == nth + 1))) {
+    if (mode == FAIL_HALFWAY && count == nth && is_write) {
+        mode = FAIL_ONCE, nth++; /* the rest of the write */
+        return 1;
+    }
+    if (((mode == FAIL_ONCE || mode == FAIL_HALFWAY) && count == nth) ||
+        (mode == FAIL_FROM && count >= nth)) {
         errno = error;
         return -1;
     }

@@ -11,17 +11,9 @@ from disk_claims import check_compacts, check_survived
 from langchain_memrl.store.sidecar import FILE_NAME
 
 
-def count_operations(disk, place):
-    code, said = disk.run(place)
-    assert code == 0, said[-1]
-    return said[-1]["count"]
-
-
 @pytest.mark.parametrize("mode", ["die", "die halfway"])
-def test_a_crash_at_any_operation_loses_nothing_acknowledged(disk, tmp_path, much, mode):
-    total = count_operations(disk, tmp_path / "uncut")
-    assert total > 400
-    for nth in range(much(3, 1), total + 1, much(total // 80, 1)):
+def test_a_crash_at_any_operation_loses_nothing_acknowledged(disk, tmp_path, boundaries, mode):
+    for nth in boundaries:
         place = tmp_path / f"run {nth}"
         code, said = disk.run(place, mode=mode, nth=nth)
         assert code == -signal.SIGKILL

@@ -7,16 +7,7 @@ from itertools import count
 
 import pytest
 from disk_claims import check_survived
-from disk_power import Disk, put_down, read_trace
-
-
-@pytest.fixture(scope="module")
-def traced(disk, tmp_path_factory):
-    """The folder of an undisturbed run, and everything it did to its disk."""
-    folder = tmp_path_factory.mktemp("traced")
-    code, said = disk.run(folder / "work", trace=str(folder / "trace"))
-    assert code == 0, said[-1]
-    return folder / "work", list(read_trace(folder / "trace"))
+from disk_power import Disk, put_down
 
 
 def moments(traced, stride, *, strict=False):
