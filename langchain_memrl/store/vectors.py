@@ -137,7 +137,8 @@ class VectorCache:
             temporary = self.path.with_name(f"{FILE_NAME}.tmp")
             if self._indexes:
                 self._write(db, self.path, temporary)
-            else:  # no vector is left, and none stays behind in a file
+            elif not db.execute("SELECT 1 FROM intents LIMIT 1").fetchone():
+                # No vector is left, and none stays behind in a file.
                 self.path.unlink(missing_ok=True)
                 temporary.unlink(missing_ok=True)
             sync_folder(self.path.parent)

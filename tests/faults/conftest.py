@@ -65,12 +65,12 @@ def traced(disk, tmp_path_factory):
 def boundaries(traced, much):
     """The numbers of the operations that are tried.
 
-    Short: all that are not SQLite's own, all that change names, and every 20th of the rest.
+    Short: all that are not SQLite's own, all that change names, and every 17th of the rest.
     """
     made = [(kind, path) for kind, path, *_ in traced[1] if kind != "m"]
     assert len(made) > 400
     return [
         number
         for number, (kind, path) in enumerate(made, 1)
-        if number % much(20, 1) == 0 or kind in "cdru" or "memrl.sqlite3" not in path
+        if number % much(17, 1) == 0 or kind in "cdru" or "memrl.sqlite3" not in path
     ]
