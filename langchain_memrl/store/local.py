@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_memrl.config import LearningConfig
-from langchain_memrl.errors import StoreCorruptError, StoreError
+from langchain_memrl.errors import StoreCorruptError, StoreError, StoreNotFoundError
 from langchain_memrl.reports import QChange, Stats, Verification
 from langchain_memrl.store import counters, inspection, ledger, meta, recalls, rows
 from langchain_memrl.store.base import (
@@ -20,9 +20,10 @@ from langchain_memrl.store.base import (
     RewardEntry,
     Vector,
 )
+from langchain_memrl.store.connection import MEMORY
 from langchain_memrl.store.filters import Clause, compile_filter
 from langchain_memrl.store.pools import find_pool
-from langchain_memrl.store.sidecar import MEMORY, Sidecar
+from langchain_memrl.store.sidecar import Sidecar
 from langchain_memrl.store.upkeep import Upkeep
 from langchain_memrl.store.vectors import VectorCache
 from langchain_memrl.types import Episode, Memory, Reinforcement
@@ -65,13 +66,17 @@ class LocalStore(Upkeep):
         if not read_only:
             fixed = seed if folder is None else None
             self._initialize(learning or LearningConfig(), fixed)
+        elif not self._is_initialized():
+            self._sidecar.close()
+            raise StoreNotFoundError(f"{self._sidecar.place} holds no memory bank yet")
+
+    def _is_initialized(self) -> bool:
+        with self._sidecar.read(doubted=True) as db:
+            return meta.is_initialized(db)
 
     def _initialize(self, learning: LearningConfig, seed: int | None) -> None:
-        if self._sidecar.doubt is not None:
+        if self._sidecar.doubt is not None or self._is_initialized():
             return
-        with self._sidecar.read() as db:
-            if meta.is_initialized(db):
-                return
         with self._sidecar.write() as db:
             meta.initialize(db, learning, seed)
 

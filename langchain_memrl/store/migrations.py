@@ -186,5 +186,6 @@ def migrate(connection: sqlite3.Connection) -> None:
                 connection.execute(f"PRAGMA user_version = {version}")
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:  # SQLite rolls back by itself where the disk is full
+                connection.execute("ROLLBACK")
             raise

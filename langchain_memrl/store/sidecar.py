@@ -15,7 +15,9 @@ from langchain_memrl.errors import (
     StoreNotFoundError,
     StoreVersionError,
 )
+from langchain_memrl.store.connection import MEMORY, connect
 from langchain_memrl.store.faults import is_busy, translated
+from langchain_memrl.store.files import make_folder
 from langchain_memrl.store.marker import Marker
 from langchain_memrl.store.migrations import MIGRATIONS, check_format, migrate
 
@@ -23,7 +25,6 @@ logger = logging.getLogger("langchain_memrl")
 
 BUSY_SECONDS = 30.0
 FILE_NAME = "memrl.sqlite3"
-MEMORY = ":memory:"
 
 
 class Sidecar:
@@ -62,7 +63,7 @@ class Sidecar:
     def _make_file(self, path: Path) -> None:
         """A private folder with a private, empty file."""
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(path.parent, 0o700)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
             raise StoreError(
@@ -70,16 +71,8 @@ class Sidecar:
             ) from error
 
     def _connect(self) -> sqlite3.Connection:
-        target = MEMORY if self.path is None else self.path.absolute().as_uri()
-        if self.path is not None and (self.read_only or self.doubt):
-            target += "?mode=ro"
-        connection = sqlite3.connect(
-            target,
-            timeout=BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-            uri=self.path is not None,
-        )
+        read_only = self.read_only or self.doubt is not None
+        connection = connect(self.path, BUSY_SECONDS, read_only=read_only)
         try:
             self._prepare(connection)
         except BaseException:
@@ -111,8 +104,7 @@ class Sidecar:
             return None
         doubt, rows = self._marker.doubt(), self._marker.rows_expected()
         if rows and not doubt:
-            target = f"{self.path.absolute().as_uri()}?mode=ro"
-            with closing(sqlite3.connect(target, timeout=BUSY_SECONDS, uri=True)) as db:
+            with closing(connect(self.path, BUSY_SECONDS, read_only=True)) as db:
                 doubt = "it is older" if rows_written(db) < rows else None
         return doubt and (
             f"{self.place} is not the database that was closed last: {doubt}; it was left as it "
@@ -204,12 +196,9 @@ class Sidecar:
             return
         self.check_open()
         self._check_trusted()
-        target = f"{self.path.absolute().as_uri()}?mode=ro"
         with (
             self._translate(),
-            closing(
-                sqlite3.connect(target, timeout=BUSY_SECONDS, isolation_level=None, uri=True)
-            ) as db,
+            closing(connect(self.path, BUSY_SECONDS, read_only=True)) as db,
         ):
             db.execute("BEGIN")
             yield db

@@ -2,12 +2,10 @@
 
 import json
 import os
-import shutil
 import sqlite3
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +14,10 @@ from langchain_memrl.errors import (
     EmbeddingMismatchError,
     InputError,
     MemoryNotFoundError,
-    StoreError,
 )
 from langchain_memrl.store import changes, meta, reembedding
 from langchain_memrl.store.base import Fingerprint, Progress
+from langchain_memrl.store.files import new_file, new_folder
 from langchain_memrl.store.sidecar import FILE_NAME, Sidecar
 from langchain_memrl.store.transfer import (
     Importer,
@@ -80,8 +78,7 @@ class Upkeep(ABC):
         """Copy the bank, as it is at this moment, into a new folder; others may go on writing."""
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(f"{folder} exists and is not empty; choose a new folder")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with _new_folder(folder) as temporary:
+        with new_folder(folder) as temporary:
             path = temporary / FILE_NAME
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             with self._sidecar.read() as db, closing(sqlite3.connect(path)) as copy:
@@ -95,7 +92,7 @@ class Upkeep(ABC):
 
     def export_jsonl(self, path: Path, progress: Progress | None = None) -> int:
         """Write the whole bank as JSON lines; the file appears only when it is complete."""
-        with _new_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        with new_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
             with self._sidecar.snapshot() as db:
                 total, done = count_rows(db) + 2, 0
                 for line in export_lines(db, meta.learning(db), meta.fingerprint(db)):
@@ -170,33 +167,6 @@ class Upkeep(ABC):
             self._vectors.save(db)
         with self._sidecar.alone() as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-
-@contextmanager
-def _new_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder that becomes `folder` when the block ends well, and vanishes otherwise."""
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        yield temporary
-        temporary.replace(folder)
-    except OSError as error:
-        raise StoreError(f"{folder} cannot be written ({error})") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-@contextmanager
-def _new_file(path: Path) -> Iterator[Path]:
-    """A temporary file that becomes `path` when the block ends well, and vanishes otherwise."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
-        yield temporary
-        temporary.replace(path)
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written ({error})") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _promised_lines(path: Path) -> int:

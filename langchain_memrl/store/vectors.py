@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from langchain_memrl.core.calibration import Calibration
-from langchain_memrl.errors import StoreCorruptError
+from langchain_memrl.errors import StoreCorruptError, StoreError
 from langchain_memrl.store.base import Vector
 from langchain_memrl.store.encoding import RESTORE, to_blob
+from langchain_memrl.store.files import sync_folder
 from langchain_memrl.store.index import FaissIndex, Hits, Ids, VectorIndex, from_bytes, to_bytes
 from langchain_memrl.store.meta import count, get_meta, set_meta
 from langchain_memrl.store.rows import checked_vector, find_calibration
@@ -131,17 +132,35 @@ class VectorCache:
 
     def is_unsaved(self) -> bool:
         """Whether the indexes hold more than their file."""
-        return self.path is not None and self._seen != self._saved and bool(self._indexes)
+        return self.path is not None and self._seen >= 0 and self._seen != self._saved
 
     def save(self, db: sqlite3.Connection) -> None:
-        """Write the file, then its stamp. A crash in between leaves a file that is rebuilt."""
+        """Write the file, then its stamp. A crash in between leaves a file that is rebuilt.
+
+        Raises:
+            StoreError: The file cannot be written.
+        """
         if self.path is None or not self.is_unsaved():
             return
+        try:
+            # One name for all: the write lock is held, so what is there was left by a crash.
+            temporary = self.path.with_name(f"{FILE_NAME}.tmp")
+            if self._indexes:
+                self._write(db, self.path, temporary)
+            elif not db.execute("SELECT 1 FROM intents LIMIT 1").fetchone():
+                # No vector is left, and none stays behind in a file.
+                self.path.unlink(missing_ok=True)
+                temporary.unlink(missing_ok=True)
+            sync_folder(self.path.parent)
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be written ({error})") from error
+        self._saved = self._seen
+
+    def _write(self, db: sqlite3.Connection, path: Path, temporary: Path) -> None:
         ids = np.concatenate([index.ids for index in self._indexes.values()])
         vectors = np.concatenate([index.vectors for index in self._indexes.values()])
         order = np.argsort(ids)
         data = to_bytes(ids[order], vectors[order])
-        temporary = self.path.with_name(f"{FILE_NAME}.{os.getpid()}.tmp")
         try:
             with open(
                 os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb"
@@ -149,12 +168,11 @@ class VectorCache:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(self.path)
+            temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
         set_meta(db, "index_change", self._seen)
         set_meta(db, "index_sha256", hashlib.sha256(data).hexdigest())
-        self._saved = self._seen
 
     def rebuild(self, db: sqlite3.Connection) -> None:
         """Forget everything and read every vector from SQLite again."""

@@ -1,0 +1,44 @@
+"""Connections to a bank's database."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+MEMORY = ":memory:"
+
+
+def connect(path: Path | None, seconds: float, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection with explicit transactions, for any thread, one at a time.
+
+    Args:
+        path: The file; None for a database in memory.
+        seconds: How long it waits for a lock.
+        read_only: Whether it may not write.
+    """
+    target = MEMORY
+    if path is not None:
+        target = _for_reading(path, seconds) if read_only else path.absolute().as_uri()
+    return sqlite3.connect(
+        target,
+        timeout=seconds,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=path is not None,
+    )
+
+
+def _for_reading(path: Path, seconds: float) -> str:
+    """The address of a database that is only read.
+
+    A reader makes two files beside the database. On a disk that takes none, and where no writer
+    has made them, nothing changes: then the database is read alone.
+    """
+    target = f"{path.absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(target, timeout=seconds, uri=True)) as db:
+            db.execute("SELECT count(*) FROM sqlite_master")
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        cannot = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN
+        if cannot and not path.with_name(f"{path.name}-wal").exists():
+            return f"{target}&immutable=1"
+    return target
