@@ -16,8 +16,11 @@ from disk_work import (
 )
 
 from langchain_memrl.errors import StoreError
+from langchain_memrl.store.marker import FILE_NAME as MARKER_NAME
 from langchain_memrl.store.sidecar import FILE_NAME
 from langchain_memrl.store.vectors import FILE_NAME as INDEX_NAME
+
+FILES = (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", INDEX_NAME, MARKER_NAME)
 
 
 def check_survived(place, done):
@@ -64,7 +67,7 @@ def check_compacts(place):
         memory.compact()
         assert memory.verify().problems == ()
         for path in (place / "bank").iterdir():
-            assert path.name in (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", INDEX_NAME)
+            assert path.name in FILES
             assert not forgotten or FORGOTTEN.encode() not in path.read_bytes()
 
 
