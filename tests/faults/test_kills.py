@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from children import PROCESSES, SHARED
-from workers import OPERATIONS, open_bank, work
+from workers import OPERATIONS, everything_sent, open_bank, work
 
 from langchain_memrl import EpisodicMemory
 from langchain_memrl.errors import EpisodeError
@@ -103,11 +103,7 @@ def killed(folder, name, rng):
     child.join(timeout=rng.uniform(0, 0.05))
     child.kill()
     child.join()
-    try:
-        while True:
-            told.append(reader.recv())
-    except EOFError:
-        return told
+    return told + everything_sent(reader)
 
 
 def answer(memory):

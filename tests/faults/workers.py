@@ -2,6 +2,9 @@
 
 import itertools
 import random
+import threading
+import time
+from dataclasses import dataclass, field
 
 from children import SHARED
 from fakes import FakeEmbeddings
@@ -22,6 +25,16 @@ OPERATIONS = {
 
 def open_bank(folder):
     return EpisodicMemory.open(folder, embeddings=FakeEmbeddings())
+
+
+def everything_sent(reader):
+    """What is in a pipe whose other end is closed, or will be."""
+    found = []
+    try:
+        while True:
+            found.append(reader.recv())
+    except EOFError:
+        return found
 
 
 class Worker:
@@ -95,3 +108,62 @@ class Worker:
 
 def work(folder, pipe, name):
     Worker(folder, pipe, name).run()
+
+
+@dataclass
+class Report:
+    """What became of a worker's calls."""
+
+    seconds: float = 0.0
+    waits: list = field(default_factory=list)
+    errors: list = field(default_factory=list)
+
+
+def reward_in_threads(folder, ids, name, threads, count, ready, reports):
+    """Reward the same memories `count` times in each thread; puts one `Report`.
+
+    Meets the others at `ready` twice: once the bank is open, and once it may begin.
+    """
+    report = Report()
+
+    def run(thread):
+        for number in range(count):
+            before = time.monotonic()
+            try:
+                memory.reinforce(f"{name} {thread} {number}", reward=1, ids=ids)
+            except Exception as error:
+                report.errors.append(repr(error))
+            report.waits.append(time.monotonic() - before)
+
+    with open_bank(folder) as memory:
+        workers = [threading.Thread(target=run, args=(thread,)) for thread in range(threads)]
+        ready.wait()
+        ready.wait()
+        began = time.monotonic()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        report.seconds = time.monotonic() - began
+    reports.put(report)
+
+
+def add_many(folder, ids, count, pipe):
+    with open_bank(folder) as memory:
+        for number in range(count):
+            pipe.send(memory.remember(f"new task {number}", "lesson").id)
+
+
+def reward_many(folder, ids, count, pipe):
+    with open_bank(folder) as memory:
+        for number in range(count):
+            memory.reinforce(f"episode {number}", reward=1, ids=ids)
+            pipe.send(number)
+
+
+def search_many(folder, ids, count, pipe):
+    with open_bank(folder) as memory:
+        for number in range(count):
+            found = memory.recall(f"task {number % 10}", k=10, q_weight=0).ids
+            assert found[0] == ids[number % 10]
+            pipe.send(number)
