@@ -4,12 +4,14 @@ import itertools
 import random
 import threading
 import time
+from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from children import SHARED
-from fakes import FakeEmbeddings
+from fakes import AwaitedMemory, FakeEmbeddings
 
 from langchain_memrl import EpisodicMemory
+from langchain_memrl.errors import EpisodeError
 
 OPERATIONS = {
     "add": 6,
@@ -167,3 +169,83 @@ def search_many(folder, ids, count, pipe):
             found = memory.recall(f"task {number % 10}", k=10, q_weight=0).ids
             assert found[0] == ids[number % 10]
             pipe.send(number)
+
+
+def search_while_changing(folder, seconds, awaited, pipe):
+    """Two search, one adds, one deletes; tells how many searches and changes, and what was wrong.
+
+    A deleter only deletes what it has taken from `alive`, so that every id ever found existed.
+    """
+    bank = open_bank(folder)
+    memory = AwaitedMemory(bank) if awaited else bank
+    first = [memory.remember(f"task {n}", "lesson").id for n in range(50)]
+    alive, ever, deleted = deque(first), set(first), set()
+    counts, errors, end = Counter(), [], time.monotonic() + seconds
+
+    def add(number):
+        id = memory.remember(f"task {number % 97}", "lesson").id
+        ever.add(id)
+        alive.append(id)
+
+    def delete(number):
+        if len(alive) > 20:
+            id = alive.popleft()
+            memory.forget(ids=[id])
+            deleted.add(id)
+
+    def search(number):
+        gone = set(deleted)
+        hits = memory.recall(f"task {number % 97}", k=9, q_weight=0, score_threshold=None).memories
+        near = [hit.similarity for hit in hits]
+        ids = {hit.id for hit in hits}
+        if not hits or len(ids) != len(hits) or near != sorted(near, reverse=True) or ids & gone:
+            errors.append(f"search {number} gave {near}, {len(ids & gone)} of them deleted before")
+        found.update(ids)
+
+    def run(call):
+        try:
+            while time.monotonic() < end:
+                call(counts[call])
+                counts[call] += 1
+        except Exception as error:
+            errors.append(repr(error))
+
+    found = set()
+    threads = [threading.Thread(target=run, args=(call,)) for call in (add, delete, search, search)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if not found <= ever:
+        errors.append("found what never existed")
+    bank.close()
+    pipe.send((counts[search], counts[add] + counts[delete], errors))
+
+
+def write_in(folder, count, name, start, answers):
+    """Write for the same episodes as the other process; tells the ids."""
+    with open_bank(folder) as memory:
+        start.wait()
+        answers.put(
+            [memory.remember(f"task {n}", "lesson", episode_id=f"e {n}").id for n in range(count)]
+        )
+
+
+def reward_in(folder, count, name, start, answers):
+    """As "a" recall, a little late; as "b" reward the same episodes, again where refused."""
+    refused = 0
+    with open_bank(folder) as memory:
+        memory.recall("task")
+        start.wait()
+        for number in range(count):
+            if name == "a":
+                time.sleep(0.002)
+                memory.recall("task", episode_id=f"e {number}")
+                continue
+            while True:
+                try:
+                    memory.reinforce(f"e {number}", reward=1)
+                    break
+                except EpisodeError:
+                    refused += 1
+    answers.put("recalled" if name == "a" else f"rewarded, refused {refused} times before")
