@@ -85,6 +85,11 @@ class Program(RuleBasedStateMachine):
 
     @rule(target=ids, space=spaces, calls=several(tasks, texts))
     def remember_many(self, space, calls):
+        calls = [
+            call
+            for call in calls
+            if self.model.write_error(space, *call) is not MemoryNotFoundError
+        ]
         drafts = [{"episode_id": e, "intent": task, "lesson": text} for e, task, text in calls]
         errors = filter(None, (self.model.write_error(space, *call) for call in calls))
         with expecting(next(errors, None)) as fails:
@@ -262,4 +267,4 @@ class Program(RuleBasedStateMachine):
 
 TestProgram = Program.TestCase
 if settings.get_current_profile_name() != "long":
-    TestProgram.settings = settings(max_examples=30, stateful_step_count=30)
+    TestProgram.settings = settings(max_examples=25, stateful_step_count=30)

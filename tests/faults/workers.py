@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from children import SHARED
 from fakes import AwaitedMemory, FakeEmbeddings
 
-from langchain_memrl import EpisodicMemory
+from langchain_memrl import EpisodicMemory, summarize_pending
 from langchain_memrl.errors import EpisodeError
 
 OPERATIONS = {
@@ -249,3 +249,21 @@ def reward_in(folder, count, name, start, answers):
                 except EpisodeError:
                     refused += 1
     answers.put("recalled" if name == "a" else f"rewarded, refused {refused} times before")
+
+
+def forget_all(folder, namespace, ready):
+    with open_bank(folder) as memory:
+        ready.wait()
+        memory.forget(all=True, namespace=namespace)
+
+
+def summarise(folder, pipe):
+    """Give raw memories lessons; tells each before it is stored."""
+
+    def summarizer(attempt):
+        pipe.send(attempt.intent)
+        time.sleep(0.01)
+        return f"lesson of {attempt.trajectory}"
+
+    with open_bank(folder) as memory:
+        summarize_pending(memory, summarizer)
