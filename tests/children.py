@@ -1,13 +1,14 @@
 """What the tests run in other processes, started by a clean server that has imported everything."""
 
-import itertools
 import multiprocessing
 
 from langchain_memrl import EpisodicMemory
 from langchain_memrl.offline import HashingEmbeddings
 
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["langchain_memrl.memory", "langchain_memrl.offline", "children"])
+PROCESSES.set_forkserver_preload(
+    ["langchain_memrl.memory", "langchain_memrl.offline", "children", "pytest"]
+)
 
 SHARED = "the task that every round recalls"
 
@@ -45,24 +46,3 @@ def do(folder, verb, arguments):
     """Call one verb in another process."""
     with open_shared(folder) as memory:
         getattr(memory, verb)(**arguments)
-
-
-def work_until_killed(folder, pipe, round_name):
-    """Write, reward, forget; each operation is acknowledged once it has returned.
-
-    Every seventh step the bank is closed and opened again, so that the index file is written too.
-    """
-    memory = open_shared(folder)
-    for number in itertools.count():
-        name = f"{round_name} {number}"
-        made = memory.remember(f"task {name}", f"lesson of {name}", episode_id=f"write {name}")
-        pipe.send(("wrote", made.id))
-        memory.recall(SHARED, episode_id=f"reward {name}", k=1, q_weight=0)
-        memory.reinforce(f"reward {name}", reward=1.0)
-        pipe.send(("rewarded", name))
-        if number % 3 == 2:
-            memory.forget(ids=[made.id])
-            pipe.send(("forgot", made.id))
-        if number % 7 == 6:
-            memory.close()
-            memory = open_shared(folder)

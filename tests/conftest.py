@@ -9,6 +9,9 @@ from hypothesis import settings
 from langchain_memrl import EpisodicMemory
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=100)
+settings.register_profile(
+    "long", settings.get_profile("repeatable"), max_examples=2000, stateful_step_count=50
+)
 settings.load_profile("repeatable")
 
 
@@ -19,6 +22,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if config.getoption("--long"):
         config.option.timeout = 0
+        settings.load_profile("long")
 
 
 @pytest.fixture

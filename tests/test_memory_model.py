@@ -1,7 +1,8 @@
-"""Random programs against a plain dict: whatever is called in whatever order, both agree."""
+"""Random programs against plain dicts: whatever is called in whatever order, both agree."""
 
 import tempfile
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,15 +18,10 @@ from hypothesis.stateful import (
     multiple,
     rule,
 )
+from model import Model
 
 from langchain_memrl import EpisodicMemory
-from langchain_memrl.core.scoring import cosines
-from langchain_memrl.errors import (
-    EpisodeError,
-    MemoryNotFoundError,
-    RewardConflictError,
-    WriteConflictError,
-)
+from langchain_memrl.errors import MemoryNotFoundError
 
 EMBEDDINGS = FakeEmbeddings(dimension=4)
 RECALL = {"k": 3, "fetch_k": 50, "q_weight": 0, "score_threshold": None}
@@ -42,43 +38,33 @@ def unit(text):
     return (vector / np.linalg.norm(vector)).astype(np.float32)
 
 
-@dataclass
-class Stored:
-    """What the model knows of a memory."""
-
-    number: int
-    intent: str
-    lesson: str
-    q: float = 0.0
-    updates: int = 0
-    selections: int = 0
+def several(*parts):
+    """Two or three calls at once, each of another episode."""
+    call = st.tuples(episodes, *parts)
+    return st.lists(call, min_size=2, max_size=3, unique_by=lambda one: one[0])
 
 
-@dataclass
-class Known:
-    """What the model knows of an episode."""
-
-    recalls: dict = field(default_factory=dict)
-    reward: float | None = None
-    wrote: tuple | None = None
-    written_id: str | None = None
-    held: tuple | None = None
-
-    @property
-    def shown(self):
-        return list(dict.fromkeys(id for ids in self.recalls.values() for id in ids))
+@contextmanager
+def expecting(error):
+    """The block raises exactly this error, or nothing where it is None; tells which of both."""
+    if error is None:
+        yield False
+        return
+    with pytest.raises(error) as caught:
+        yield True
+    assert caught.type is error
 
 
-class Model(RuleBasedStateMachine):
+class Program(RuleBasedStateMachine):
     ids = Bundle("ids")
 
     @initialize()
     def make_bank(self):
         self.folder = tempfile.TemporaryDirectory()
-        self.memory = EpisodicMemory.open(self.folder.name, embeddings=EMBEDDINGS)
-        self.count = 0
-        self.stored = {"default": {}, "acme": {}}
-        self.known = {}
+        self.places = (Path(self.folder.name) / f"bank {number}" for number in range(1000))
+        self.place = next(self.places)
+        self.memory = EpisodicMemory.open(self.place, embeddings=EMBEDDINGS)
+        self.model = Model(unit)
 
     def teardown(self):
         if hasattr(self, "memory"):
@@ -86,148 +72,199 @@ class Model(RuleBasedStateMachine):
             self.memory.close()
             self.folder.cleanup()
 
-    def add(self, space, id, intent, lesson):
-        self.count += 1
-        self.stored[space][id] = Stored(self.count, intent, lesson)
-
-    def nearest(self, space, task):
-        """The three nearest by brute force: similarity, then fewer selections, then newer."""
-        rows = list(self.stored[space].items())
-        if not rows:
-            return []
-        near = cosines(np.stack([unit(one.intent) for _, one in rows]), unit(task))
-        keys = [(-s, one.selections, -one.number) for s, (_, one) in zip(near, rows, strict=True)]
-        return [rows[place][0] for place in sorted(range(len(rows)), key=keys.__getitem__)][:3]
+    # --- the verbs ------------------------------------------------------------------------------
 
     @rule(target=ids, space=spaces, task=tasks, text=texts, episode=st.none() | episodes)
     def remember(self, space, task, text, episode):
-        known = self.known.get((space, episode), Known())
         arguments = {"episode_id": episode, "namespace": space}
-        if known.written_id is not None and known.wrote != (task, text):
-            with pytest.raises(WriteConflictError):
-                self.memory.remember(task, text, **arguments)
+        with expecting(self.model.write_error(space, episode, task, text)) as fails:
+            made = self.memory.remember(task, text, **arguments)
+        if fails or not self.model.write(space, made.episode_id, made.id, task, text):
             return multiple()
-        if known.written_id is not None and known.written_id not in self.stored[space]:
-            with pytest.raises(MemoryNotFoundError):
-                self.memory.remember(task, text, **arguments)
-            return multiple()
-        made = self.memory.remember(task, text, **arguments)
-        if known.written_id is not None:
-            assert made.id == known.written_id
-            return multiple()
-        known.wrote, known.written_id = (task, text), made.id
-        self.known[space, made.episode_id] = known
-        self.add(space, made.id, task, text)
         return (space, made.id)
+
+    @rule(target=ids, space=spaces, calls=several(tasks, texts))
+    def remember_many(self, space, calls):
+        calls = [
+            call
+            for call in calls
+            if self.model.write_error(space, *call) is not MemoryNotFoundError
+        ]
+        drafts = [{"episode_id": e, "intent": task, "lesson": text} for e, task, text in calls]
+        errors = filter(None, (self.model.write_error(space, *call) for call in calls))
+        with expecting(next(errors, None)) as fails:
+            made = self.memory.remember_many(drafts, namespace=space)
+        if fails:
+            return multiple()
+        return multiple(
+            *(
+                (space, one.id)
+                for one, (episode, task, text) in zip(made, calls, strict=True)
+                if self.model.write(space, episode, one.id, task, text)
+            )
+        )
 
     @rule(space=spaces, task=tasks)
     def recall(self, space, task):
-        assert list(self.memory.recall(task, namespace=space, **RECALL).ids) == self.nearest(
-            space, task
-        )
+        found = self.memory.recall(task, namespace=space, **RECALL)
+        assert list(found.ids) == self.model.nearest(space, task)
 
     @rule(space=spaces, task=tasks, episode=episodes)
     def recall_in_an_episode(self, space, task, episode):
-        known = self.known.get((space, episode), Known())
-        arguments = {"episode_id": episode, "namespace": space} | RECALL
-        if task in known.recalls:
-            alive = [id for id in known.recalls[task] if id in self.stored[space]]
-            assert list(self.memory.recall(task, **arguments).ids) == alive
-        elif known.reward is not None:
-            with pytest.raises(EpisodeError):
-                self.memory.recall(task, **arguments)
-        else:
-            expected = self.nearest(space, task)
-            assert list(self.memory.recall(task, **arguments).ids) == expected
-            for id in expected:
-                self.stored[space][id].selections += id not in known.shown
-            known.recalls[task] = expected
-            self.known[space, episode] = known
+        with expecting(self.model.recall_error(space, episode, task)) as fails:
+            found = self.memory.recall(task, episode_id=episode, namespace=space, **RECALL)
+        if not fails:
+            assert list(found.ids) == self.model.expected_recall(space, episode, task)
+            self.model.record(space, episode, task, list(found.ids))
+
+    @rule(space=spaces, calls=several(tasks))
+    def recall_many(self, space, calls):
+        calls = [call for call in calls if not self.model.recall_error(space, *call)]
+        expected = [self.model.expected_recall(space, *call) for call in calls]
+        found = self.memory.recall_many(
+            [task for _, task in calls],
+            episode_ids=[episode for episode, _ in calls],
+            namespace=space,
+            **RECALL,
+        )
+        assert [list(one.ids) for one in found] == expected
+        for call, ids in zip(calls, expected, strict=True):
+            self.model.record(space, *call, ids)
 
     @rule(target=ids, space=spaces, episode=episodes, reward=rewards)
     def reinforce(self, space, episode, reward):
-        known = self.known.get((space, episode))
-        arguments = {"reward": reward, "namespace": space}
-        if known is None or known.reward not in (None, reward):
-            with pytest.raises(EpisodeError if known is None else RewardConflictError):
-                self.memory.reinforce(episode, **arguments)
+        with expecting(self.model.reward_error(space, episode, reward)) as fails:
+            result = self.memory.reinforce(episode, reward=reward, namespace=space)
+        if fails or not self.model.reward(space, episode, reward, result):
             return multiple()
-        result = self.memory.reinforce(episode, **arguments)
-        assert result.applied == (known.reward is None)
-        if known.reward is not None:
-            return multiple()
-        known.reward = reward
-        alive = [id for id in known.shown if id in self.stored[space]]
-        assert [credit.id for credit in result.credits] == alive
-        assert list(result.skipped) == [id for id in known.shown if id not in alive]
-        for id in alive:
-            one = self.stored[space][id]
-            one.q, one.updates = one.q + 0.3 * (reward - one.q), one.updates + 1
-        return self.written_raw(space, known, result.memory_id)
+        return (space, result.memory_id)
 
-    def written_raw(self, space, known, id):
-        if known.held is None or known.reward is None or known.written_id is not None:
-            assert id == known.written_id
+    @rule(
+        target=ids, episode=episodes, reward=rewards, chosen=st.lists(ids, min_size=1, max_size=3)
+    )
+    def reinforce_ids(self, episode, reward, chosen):
+        space, ids = chosen[0][0], list(dict.fromkeys(id for _, id in chosen))
+        with expecting(self.model.reward_error(space, episode, reward, ids)) as fails:
+            result = self.memory.reinforce(episode, reward=reward, ids=ids, namespace=space)
+        if fails or not self.model.reward(space, episode, reward, result, ids):
             return multiple()
-        known.written_id = id
-        self.add(space, id, known.held[0], "")
-        return (space, id)
+        return (space, result.memory_id)
+
+    @rule(target=ids, space=spaces, calls=several(rewards))
+    def reinforce_many(self, space, calls):
+        errors = filter(None, (self.model.reward_error(space, *call) for call in calls))
+        with expecting(next(errors, None)) as fails:
+            results = self.memory.reinforce_many(
+                [{"episode_id": episode, "reward": reward} for episode, reward in calls],
+                namespace=space,
+            )
+        if fails:
+            return multiple()
+        return multiple(
+            *(
+                (space, result.memory_id)
+                for call, result in zip(calls, results, strict=True)
+                if self.model.reward(space, *call, result)
+            )
+        )
 
     @rule(target=ids, space=spaces, episode=episodes, task=tasks, text=texts)
     def hold(self, space, episode, task, text):
-        known = self.known.get((space, episode), Known())
         arguments = {"intent": task, "trajectory": text, "namespace": space}
-        if known.held not in (None, (task, text)):
-            with pytest.raises(WriteConflictError):
-                self.memory.hold(episode, **arguments)
+        with expecting(self.model.hold_error(space, episode, task, text)) as fails:
+            self.memory.hold(episode, **arguments)
+        if fails:
             return multiple()
-        self.memory.hold(episode, **arguments)
-        self.known[space, episode] = known
-        if known.written_id is not None:
-            return multiple()
-        known.held = (task, text)
-        return self.written_raw(
-            space, known, self.memory.episode(episode, namespace=space).memory_id
-        )
+        written_id = self.memory.episode(episode, namespace=space).memory_id
+        if self.model.hold(space, episode, task, text, written_id):
+            return (space, written_id)
+        return multiple()
+
+    # --- changing and forgetting ----------------------------------------------------------------
+
+    def missing(self, space, id):
+        return None if id in self.model.stored[space] else MemoryNotFoundError
 
     @rule(one=ids, text=texts)
     def update(self, one, text):
         space, id = one
-        if id in self.stored[space]:
+        with expecting(self.missing(space, id)) as fails:
             self.memory.update(id, lesson=text, namespace=space)
-            self.stored[space][id].lesson = text
+        if not fails:
+            self.model.stored[space][id].lesson = text
+
+    @rule(one=ids, mark=st.sampled_from(["disabled", "pinned"]), value=st.booleans())
+    def mark(self, one, mark, value):
+        space, id = one
+        verb = {"disabled": ("enable", "disable"), "pinned": ("unpin", "pin")}[mark][value]
+        with expecting(self.missing(space, id)) as fails:
+            getattr(self.memory, verb)(id, namespace=space)
+        if not fails:
+            setattr(self.model.stored[space][id], mark, value)
 
     @rule(one=consumes(ids))
     def forget(self, one):
         space, id = one
-        if id not in self.stored[space]:
-            return
-        self.memory.forget(ids=[id], namespace=space)
-        del self.stored[space][id]
-        for (where, _), known in self.known.items():
-            if where == space and known.written_id == id:
-                known.held = None
+        with expecting(self.missing(space, id)) as fails:
+            assert self.memory.forget(ids=[id], namespace=space) == (id,)
+        if not fails:
+            self.model.forget(space, [id])
+
+    @rule(space=spaces)
+    def forget_all(self, space):
+        gone = self.memory.forget(all=True, namespace=space)
+        assert sorted(gone) == sorted(self.model.stored[space])
+        self.model.clear(space)
+
+    @rule(space=spaces, max_q=st.sampled_from([-0.2, 0.2, 0.9]), count=st.integers(1, 3))
+    def prune(self, space, max_q, count):
+        gone = self.memory.prune(max_q=max_q, min_updates=count, namespace=space)
+        assert gone == self.model.useless(space, max_q, count)
+        self.model.forget(space, gone)
+
+    # --- the whole bank -------------------------------------------------------------------------
 
     @rule()
     def reopen(self):
         self.memory.close()
-        self.memory = EpisodicMemory.open(self.folder.name, embeddings=EMBEDDINGS)
+        self.memory = EpisodicMemory.open(self.place, embeddings=EMBEDDINGS)
+
+    @rule()
+    def compact(self):
+        self.memory.compact()
+
+    @rule()
+    def rebuild_index(self):
+        self.memory.rebuild_index()
+
+    @rule()
+    def go_on_with_a_backup(self):
+        self.place = next(self.places)
+        self.memory.backup(self.place)
+        self.reopen()
+
+    @rule()
+    def go_on_with_an_import(self):
+        self.place, file = next(self.places), Path(self.folder.name) / "export.jsonl"
+        self.memory.export_jsonl(file)
+        self.memory.close()
+        self.memory = EpisodicMemory.import_jsonl(file, self.place, embeddings=EMBEDDINGS)
 
     @invariant()
     def both_agree(self):
-        for space, stored in getattr(self, "stored", {}).items():
+        if not hasattr(self, "memory"):
+            return
+        assert self.memory.namespaces() == self.model.namespaces()
+        for space, stored in self.model.stored.items():
             found = self.memory.list(limit=None, namespace=space)
             assert [one.id for one in reversed(found)] == list(stored)
             for one in found:
                 model = stored[one.id]
-                assert (one.intent, one.lesson, one.updates, one.selections) == (
-                    model.intent,
-                    model.lesson,
-                    model.updates,
-                    model.selections,
-                )
+                for name in ("intent", "lesson", "updates", "selections", "disabled", "pinned"):
+                    assert getattr(one, name) == getattr(model, name)
                 assert one.q_value == pytest.approx(model.q, abs=1e-12)
 
 
-TestModel = Model.TestCase
-TestModel.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestProgram = Program.TestCase
+if settings.get_current_profile_name() != "long":
+    TestProgram.settings = settings(max_examples=25, stateful_step_count=30)

@@ -1,16 +1,12 @@
-"""Several processes on one bank: at once, one after another, and killed."""
+"""Several processes on one bank: at once, one after another, and forked."""
 
 import asyncio
-import random
 import resource
 import signal
-import sqlite3
 import threading
 
-import numpy as np
 import pytest
 from children import PROCESSES, SHARED, do, make_bank, open_shared, reward_often, run_all
-from children import work_until_killed as work
 
 from langchain_memrl.errors import StoreError
 from langchain_memrl.store.sidecar import FILE_NAME
@@ -68,80 +64,6 @@ def test_the_next_recall_ranks_by_the_q_that_another_process_moved(folder):
         assert memory.recall("reset a router").ids == (newer, older)
         run_all(do, [(folder, "reinforce", {"episode_id": "e", "reward": 1, "ids": [older]})])
         assert memory.recall("reset a router").ids == (older, newer)
-
-
-# --- killed -----------------------------------------------------------------------------------
-
-
-def acknowledged(pipe):
-    """Everything a killed child had acknowledged."""
-    done = []
-    try:
-        while True:
-            done.append(pipe.recv())
-    except EOFError:
-        return done
-
-
-def kill_at_random(folder, round_name, rng):
-    """Start a worker, kill it a little after its first word; what it acknowledged."""
-    reader, writer = PROCESSES.Pipe(duplex=False)
-    child = PROCESSES.Process(target=work, args=(folder, writer, round_name))
-    child.start()
-    writer.close()
-    first = reader.recv()
-    child.join(timeout=rng.uniform(0, 0.08))
-    child.kill()
-    child.join()
-    return [first, *acknowledged(reader)]
-
-
-def test_no_acknowledged_operation_is_lost_by_kill_9(folder):
-    """Thirty kills on one bank, checked after each with three oracles."""
-    rng = random.Random(4)
-    with open_shared(folder) as memory:
-        shared = memory.remember(SHARED, "lesson").id
-    rewards, alive, forgotten = 0, {shared}, set()
-    for number in range(30):
-        done = kill_at_random(folder, f"round {number}", rng)
-        wrote = {what for kind, what in done if kind == "wrote"}
-        gone = {what for kind, what in done if kind == "forgot"}
-        acknowledged_rewards = sum(kind == "rewarded" for kind, _ in done)
-        alive, forgotten = (alive | wrote) - gone, forgotten | gone
-        with open_shared(folder) as memory:
-            # 1. All that was acknowledged is there, and at most one operation more.
-            stored = {found.id for found in memory.list(limit=None)}
-            assert not stored & forgotten
-            surplus, missing = stored - alive, alive - stored
-            now = memory.get(shared)
-            extra_rewards = now.updates - rewards - acknowledged_rewards
-            assert len(surplus) + len(missing) + extra_rewards in (0, 1)
-            assert not missing or missing == {list(done)[-2][1]}  # the forgetting in flight
-            rewards, alive, forgotten = now.updates, stored, forgotten | missing
-            # 2. Q is the closed form of the rewards counted.
-            assert now.q_value == pytest.approx(1 - (1 - STEP) ** rewards, abs=1e-9)
-            # 3. A recall is the brute-force answer over the rows.
-            assert memory.verify().problems == ()
-            recalled = memory.recall(SHARED, k=5, q_weight=0, score_threshold=None)
-            assert [(m.id, m.similarity) for m in recalled.memories] == brute_force(folder)[:5]
-    assert rewards > 30
-
-
-def brute_force(folder):
-    """Ids and cosines with the shared task, nearest first, from the rows alone."""
-    connection = sqlite3.connect(folder / FILE_NAME)
-    rows = connection.execute(
-        "SELECT m.id, m.seq, m.selections, i.vector FROM memories m "
-        "JOIN intents i ON i.id = m.intent_id"
-    ).fetchall()
-    (query,) = connection.execute("SELECT vector FROM intents WHERE text = ?", (SHARED,)).fetchone()
-    connection.close()
-    vectors = np.stack([np.frombuffer(row[3], dtype="<f4") for row in rows]).astype(float)
-    task = np.frombuffer(query, dtype="<f4").astype(float)
-    lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(task)
-    cosines = np.round(np.clip(vectors @ task / lengths, -1, 1), 6) + 0.0
-    order = sorted(range(len(rows)), key=lambda n: (-cosines[n], rows[n][2], -rows[n][1]))
-    return [(rows[n][0], cosines[n]) for n in order]
 
 
 # --- forked -----------------------------------------------------------------------------------
