@@ -30,7 +30,7 @@ class Episodes(Copies):
         """
         yield from ()
         self._space(recall.namespace)
-        return self._store.record(as_record(recall, ids)).memory_ids
+        return self._store.record([as_record(recall, ids)])[0].memory_ids
 
     def _hold(
         self, episode_id: str, *, intent: str, trajectory: str, namespace: str | None = None

@@ -143,21 +143,21 @@ class EpisodicMemory(Episodes):
         record: bool,
     ) -> Steps[list[Recall]]:
         """Gate and rank for each task that its episode has not recorded yet."""
-        earlier = [self._recorded(space, task) for task in tasks]
-        fresh = [task for task, answer in zip(tasks, earlier, strict=True) if answer is None]
-        pools = yield from self._pools(space, fresh, settings, filter, exclude_intents)
-        chosen = (
-            choose_memories(space, task, pool, settings, self._rng)
-            for task, pool in zip(fresh, pools, strict=True)
-        )
-        answers = [answer or next(chosen) for answer in earlier]
-        if record:
-            answers = [
-                self._store.record(answer) if answer.episode_id else answer for answer in answers
-            ]
-        return [
-            present(answer, self._store.memories(space, answer.memory_ids)) for answer in answers
-        ]
+        while True:
+            earlier = [self._recorded(space, task) for task in tasks]
+            fresh = [task for task, answer in zip(tasks, earlier, strict=True) if answer is None]
+            pools = yield from self._pools(space, fresh, settings, filter, exclude_intents)
+            chosen = (
+                choose_memories(space, task, pool, settings, self._rng)
+                for task, pool in zip(fresh, pools, strict=True)
+            )
+            answers = [answer or next(chosen) for answer in earlier]
+            if record:
+                answers = self._store.record(answers)
+            found = [self._store.memories(space, answer.memory_ids) for answer in answers]
+            if [*map(len, found)] == [len(answer.memory_ids) for answer in answers]:
+                return [*map(present, answers, found)]
+            # One of them was forgotten meanwhile: choose again.
 
     # --- reinforce: move Q of what was shown toward the reward, once ----------------------------
 

@@ -246,3 +246,24 @@ def test_one_bad_vector_writes_none(memory, embeddings, fault):
     assert memory.stats().memories == 1
     assert len(memory.remember_many(batch)) == 5
     assert memory.verify().ok
+
+
+def test_a_batch_with_the_episode_of_a_forgotten_memory_writes_none(memory):
+    gone = memory.remember("task", "lesson", episode_id="e")
+    memory.forget(ids=[gone.id])
+    drafts = [
+        {"intent": "new", "lesson": "lesson"},
+        {"intent": "task", "lesson": "lesson", "episode_id": "e"},
+    ]
+    with pytest.raises(MemoryNotFoundError):
+        memory.remember_many(drafts)
+    assert memory.list() == []
+
+
+def test_a_batch_of_recalls_of_which_one_is_refused_records_none(memory):
+    memory.remember("task", "lesson")
+    memory.recall("task", episode_id="done")
+    memory.reinforce("done", reward=1)
+    with pytest.raises(EpisodeError, match="already rewarded"):
+        memory.recall_many(["first", "second"], episode_ids=["new", "done"])
+    assert memory.stats().episodes == 2

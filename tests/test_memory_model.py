@@ -85,11 +85,6 @@ class Program(RuleBasedStateMachine):
 
     @rule(target=ids, space=spaces, calls=several(tasks, texts))
     def remember_many(self, space, calls):
-        calls = [
-            call
-            for call in calls
-            if self.model.write_error(space, *call) is not MemoryNotFoundError
-        ]
         drafts = [{"episode_id": e, "intent": task, "lesson": text} for e, task, text in calls]
         errors = filter(None, (self.model.write_error(space, *call) for call in calls))
         with expecting(next(errors, None)) as fails:

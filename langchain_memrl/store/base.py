@@ -176,8 +176,11 @@ class MemoryStore(Protocol):
     def recorded(self, namespace: str, episode_id: str, intent: str) -> RecallRecord | None:
         """What this episode recorded for this intent, or None."""
 
-    def record(self, record: RecallRecord) -> RecallRecord:
-        """Write what reached an episode's prompt, once; the record that stands is returned."""
+    def record(self, records: Sequence[RecallRecord]) -> list[RecallRecord]:
+        """Write what reached the prompts of episodes, each once, all or none.
+
+        The records that stand are returned; those without an episode are passed through.
+        """
 
     def reinforce(self, entries: Sequence[RewardEntry]) -> list[Reinforcement]:
         """Apply rewards in order, each once, all or none."""

@@ -178,6 +178,11 @@ def remember(
                 f"episode {new.episode_id!r} already wrote memory {row[0]}; an episode writes one "
                 "memory: use update to change it, or another episode id"
             )
+        if not row_numbers(db, new.namespace, [row[0]]):
+            raise MemoryNotFoundError(
+                f"there is no memory {row[0]!r} in namespace {new.namespace!r}: episode "
+                f"{new.episode_id!r} wrote it, and it was forgotten since"
+            )
         return str(row[0])
     known = find_episode(db, new.namespace, new.episode_id)
     open_episode(db, new.namespace, new.episode_id, now)

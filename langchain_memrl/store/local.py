@@ -137,10 +137,15 @@ class LocalStore(Upkeep):
         with self._sidecar.read() as db:
             return recalls.find_record(db, namespace, episode_id, intent)
 
-    def record(self, record: RecallRecord) -> RecallRecord:
+    def record(self, records: Sequence[RecallRecord]) -> list[RecallRecord]:
         """See `MemoryStore.record`."""
+        if not any(record.episode_id for record in records):
+            return list(records)
         with self._sidecar.write() as db:
-            return recalls.record(db, record, self._stamp())
+            return [
+                recalls.record(db, record, self._stamp()) if record.episode_id else record
+                for record in records
+            ]
 
     # --- learning -------------------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ import secrets
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from langchain_memrl.store.files import sync_folder
+
 FILE_NAME = "memrl.marker"
 SIZE = 512  # one sector: written as a whole or not at all
 BACKDATE_NS = 10_000_000_000
@@ -104,6 +106,7 @@ class Marker:
         try:
             if _size(self._log) == 0:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                sync_folder(self.path.parent)  # SQLite's log is gone for good
                 _write(file, self._seal(rows))
         except BlockingIOError:
             pass  # another process may write; the last one to close says so

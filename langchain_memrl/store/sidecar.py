@@ -20,6 +20,7 @@ from langchain_memrl.store.faults import is_busy, translated
 from langchain_memrl.store.files import make_folder
 from langchain_memrl.store.marker import Marker
 from langchain_memrl.store.migrations import MIGRATIONS, check_format, migrate
+from langchain_memrl.store.turns import Turns
 
 logger = logging.getLogger("langchain_memrl")
 
@@ -46,6 +47,7 @@ class Sidecar:
         self._process = os.getpid()
         self._connection: sqlite3.Connection | None = None
         self._marker = None if self.path is None else Marker(self.path)
+        self._turns = None if self.path is None else Turns(self.path.parent)
         with self._translate():
             self.doubt = self._find_doubt()
             """Why this is not the database that was closed last; None where it is."""
@@ -167,7 +169,7 @@ class Sidecar:
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """One transaction: committed when the block ends, rolled back when it raises."""
-        with self.alone() as connection:
+        with self.alone() as connection, self._turn():
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -176,6 +178,15 @@ class Sidecar:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait until other processes have written what they were writing."""
+        if self._turns is None:
+            yield
+            return
+        with self._turns.turn():
+            yield
 
     @contextmanager
     def one_state(self, *, doubted: bool = False) -> Iterator[sqlite3.Connection]:
@@ -250,6 +261,8 @@ class Sidecar:
         try:
             rows = rows_written(connection) if writable else 0
             connection.close()
+            if self._turns is not None:
+                self._turns.close()
             if writable and self._marker is not None:
                 self._marker.close(rows)
         except (sqlite3.DatabaseError, OSError) as error:

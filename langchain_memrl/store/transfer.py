@@ -6,7 +6,6 @@ and two banks merge. The Q of a memory that both banks rewarded is replayed from
 steps.
 """
 
-import base64
 import itertools
 import json
 import sqlite3
@@ -20,18 +19,16 @@ from langchain_memrl.errors import InputError
 from langchain_memrl.store import rows
 from langchain_memrl.store.base import Fingerprint
 from langchain_memrl.store.counters import count_intents
-from langchain_memrl.store.encoding import checksum, to_blob, to_vector
+from langchain_memrl.store.encoding import checksum, to_blob
+from langchain_memrl.store.jsonl import FORMAT, Line, encode
 from langchain_memrl.store.meta import next_change
 
-FORMAT = 1
 BATCH = 2000
 TABLES = ("episodes", "recalls", "ledger", "q_history", "calibrations")
 """What follows the memories, in the order in which an import needs it."""
 
 DERIVED = {"checksum", "held_checksum", "open"}
 """Columns that follow from the others; an import makes them anew."""
-
-Line = dict[str, Any]
 
 
 # --- export -------------------------------------------------------------------------------------
@@ -45,7 +42,7 @@ def export_lines(
     if fingerprint is not None:
         header["model"] = fingerprint.model
         header["dimension"] = fingerprint.probes.shape[1]
-        header["probes"] = _encode(to_blob(fingerprint.probes))
+        header["probes"] = encode(to_blob(fingerprint.probes))
     yield header
     count = 1
     for line in itertools.chain(_memories(db), *(_rows(db, table) for table in TABLES)):
@@ -70,7 +67,7 @@ def _rows(db: sqlite3.Connection, table: str, where: str = "", *values: Any) -> 
     cursor = db.execute(f"SELECT * FROM {table} {where} ORDER BY 1", values)
     names = [column[0] for column in cursor.description]
     for row in cursor:
-        columns = zip(names, map(_encode, row), strict=True)
+        columns = zip(names, map(encode, row), strict=True)
         yield {"kind": table} | {name: value for name, value in columns if name not in DERIVED}
 
 
@@ -80,37 +77,7 @@ def count_rows(db: sqlite3.Connection) -> int:
     return sum(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
 
 
-def _encode(value: Any) -> Any:
-    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
-
-
-def _decode(value: Any) -> Any:
-    encoded = isinstance(value, dict) and value.keys() == {"base64"}
-    return base64.b64decode(value["base64"]) if encoded else value
-
-
 # --- import -------------------------------------------------------------------------------------
-
-
-def read_header(line: str) -> tuple[LearningConfig, Fingerprint | None]:
-    """The first line of an export.
-
-    Raises:
-        InputError: It is no export, or one of a newer format.
-    """
-    try:
-        header = json.loads(line)
-        if header["kind"] != "bank" or header["format"] != FORMAT:
-            raise InputError(f"the file is an export of format {header['format']!r}")
-        learning = LearningConfig(**header["learning"])
-        if "probes" not in header:
-            return learning, None
-        probes = to_vector(_decode(header["probes"])).reshape(-1, header["dimension"])
-        return learning, Fingerprint(header["model"], probes)
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"the file is no export of a memory bank ({error}); expected one made by export_jsonl"
-        ) from error
 
 
 class Importer:
@@ -122,8 +89,8 @@ class Importer:
         self._namespaces: set[str] = set()
         self._columns: dict[str, list[str]] = {}
 
-    def take(self, db: sqlite3.Connection, learning: LearningConfig, lines: Iterable[Line]) -> None:
-        """Take over one batch of lines, inside the caller's transaction."""
+    def take(self, db: sqlite3.Connection, lines: Iterable[Line]) -> None:
+        """Take over one batch of checked lines, inside the caller's transaction."""
         takers: Mapping[str, Callable[[sqlite3.Connection, Line], object]] = {
             "intents": self._intent,
             "memories": self._memory,
@@ -134,9 +101,8 @@ class Importer:
         }
         moved: set[int] = set()
         for line in lines:
-            row = {name: _decode(value) for name, value in line.items() if name != "kind"}
+            row = {name: value for name, value in line.items() if name != "kind"}
             if line["kind"] == "q_history":
-                learning.number(row["reward"])
                 moved.add(self._change(db, row))
             else:
                 takers[line["kind"]](db, row)
@@ -226,18 +192,11 @@ class Importer:
         return int(row["memory"])
 
     def _insert(self, db: sqlite3.Connection, table: str, row: Line) -> int:
-        """Add a row unless it is there. Column names are those of the table, never the file's.
-
-        Raises:
-            InputError: The line has other fields than the table.
-        """
+        """Add a row unless it is there. Column names are those of the table, never the file's."""
         if table not in self._columns:
             info = db.execute(f"PRAGMA table_info({table})").fetchall()
             self._columns[table] = [column[1] for column in info]
         columns = self._columns[table]
-        unknown = row.keys() - set(columns)
-        if unknown:
-            raise InputError(f"a line of {table} has unknown fields {sorted(unknown)}")
         used = [name for name in columns if name in row]
         cursor = db.execute(
             f"INSERT OR IGNORE INTO {table} ({', '.join(used)}) VALUES ({rows.marks(used)})",

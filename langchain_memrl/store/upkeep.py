@@ -4,7 +4,7 @@ import json
 import os
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,10 @@ from langchain_memrl.errors import (
 from langchain_memrl.store import changes, meta, reembedding
 from langchain_memrl.store.base import Fingerprint, Progress
 from langchain_memrl.store.files import new_file, new_folder
+from langchain_memrl.store.intake import Intake
+from langchain_memrl.store.jsonl import promised_lines, read_header, read_lines
 from langchain_memrl.store.sidecar import FILE_NAME, Sidecar
-from langchain_memrl.store.transfer import (
-    Importer,
-    Line,
-    count_rows,
-    export_lines,
-    in_batches,
-    read_header,
-)
+from langchain_memrl.store.transfer import BATCH, Importer, count_rows, export_lines, in_batches
 from langchain_memrl.store.vectors import VectorCache
 
 BACKUP_PAGES = 2000
@@ -105,21 +100,30 @@ class Upkeep(ABC):
         return done
 
     def import_jsonl(self, path: Path, progress: Progress | None = None) -> int:
-        """Add what an export holds and this bank lacks, in batches; repeating it completes it."""
-        total = _promised_lines(path)
-        with path.open(encoding="utf-8") as file:
-            learning, fingerprint = read_header(file.readline())
-            self._adopt(learning, fingerprint)
-            importer, done = Importer(), 1
-            for batch in in_batches(_lines(file)):
-                with self._sidecar.write() as db:
-                    importer.take(db, meta.learning(db), batch)
-                done += len(batch)
-                if progress is not None:
-                    progress(done, total)
+        """Add what an export holds and this bank lacks, in batches; repeating it completes it.
+
+        The file is read twice: nothing of it is taken over before all of it was checked.
+        """
+        total = promised_lines(path)
+        learning, model = read_header(path)
+        intake = Intake(learning, None if model is None else model.probes.shape[1])
+        for done, _ in enumerate(read_lines(path, intake.check), start=2):
+            if progress is not None and done % BATCH == 0:
+                progress(done, 2 * total)
+        intake.finish()
+        self._adopt(learning, model)
+        importer, done = Importer(), total
+        for batch in in_batches(read_lines(path)):
+            with self._sidecar.write() as db:
+                importer.take(db, batch)
+            done += len(batch)
+            if progress is not None:
+                progress(done, 2 * total)
         with self._sidecar.write() as db:
             importer.finish(db, meta.learning(db))
-        return done
+        if progress is not None:
+            progress(2 * total, 2 * total)
+        return total
 
     def _adopt(self, learning: LearningConfig, model: Fingerprint | None) -> None:
         """Take over the settings of a new bank; refuse vectors of another model."""
@@ -167,34 +171,3 @@ class Upkeep(ABC):
             self._vectors.save(db)
         with self._sidecar.alone() as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-
-def _promised_lines(path: Path) -> int:
-    """How many lines a complete export has.
-
-    Raises:
-        InputError: There is no such file, or its end is missing.
-    """
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - 200))
-            last: Any = json.loads(file.read().splitlines()[-1])
-        if last["kind"] == "end":
-            return int(last["lines"])
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error})") from error
-    except (ValueError, KeyError, TypeError, IndexError):
-        pass
-    raise InputError(f"{path} is no complete export; make it again with export_jsonl")
-
-
-def _lines(file: Any) -> Iterator[Line]:
-    """The lines between the first and the last."""
-    for text in file:
-        line = json.loads(text, parse_constant=_refuse)
-        if line["kind"] != "end":
-            yield line
-
-
-def _refuse(constant: str) -> None:
-    raise InputError(f"the export holds {constant}; expected finite numbers")

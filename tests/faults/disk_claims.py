@@ -18,9 +18,10 @@ from disk_work import (
 from langchain_memrl.errors import StoreError
 from langchain_memrl.store.marker import FILE_NAME as MARKER_NAME
 from langchain_memrl.store.sidecar import FILE_NAME
+from langchain_memrl.store.turns import FILE_NAME as LOCK_NAME
 from langchain_memrl.store.vectors import FILE_NAME as INDEX_NAME
 
-FILES = (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", INDEX_NAME, MARKER_NAME)
+FILES = (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", INDEX_NAME, MARKER_NAME, LOCK_NAME)
 
 
 def check_survived(place, done):

@@ -13,6 +13,7 @@ from langchain_core.embeddings import Embeddings
 from workers import open_bank, reward_in, search_while_changing, write_in
 
 from langchain_memrl.errors import EpisodeError, MemoryNotFoundError
+from langchain_memrl.store.local import LocalStore
 
 NEAREST = {"score_threshold": None, "q_weight": 0}
 
@@ -172,3 +173,19 @@ def test_a_view_and_its_bank_share_every_lock(open_bank, form):
     for thread in threads:
         thread.join()
     assert [view.get(id).updates for view, id in zip(views, ids, strict=True)] == [20, 20]
+
+
+def test_a_deletion_in_the_middle_of_a_recall_takes_no_place(open_bank, monkeypatch):
+    memory = open_bank()
+    ids = [memory.remember(f"task {n}", "lesson").id for n in range(20)]
+    original = LocalStore.memories
+
+    def memories(store, namespace, wanted):
+        monkeypatch.setattr(LocalStore, "memories", original)
+        memory.forget(ids=[wanted[0]])
+        return original(store, namespace, wanted)
+
+    monkeypatch.setattr(LocalStore, "memories", memories)
+    found = memory.recall("task 3", k=5, fetch_k=20, score_threshold=None, q_weight=0)
+    assert len(ids) == 20
+    assert len(found.ids) == 5

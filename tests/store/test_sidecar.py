@@ -164,7 +164,7 @@ def test_folder_and_files_are_private_under_any_umask(folder):
     finally:
         os.umask(old)
     after = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
-    closed = {FILE_NAME, "intents.faiss", "memrl.marker"}
+    closed = {FILE_NAME, "intents.faiss", "memrl.marker", "memrl.lock"}
     assert set(while_open) == closed | {f"{FILE_NAME}-wal", f"{FILE_NAME}-shm"}
     assert set(after) == closed
     assert set(while_open.values()) | set(after.values()) == {0o600}
