@@ -46,3 +46,9 @@ def do(folder, verb, arguments):
     """Call one verb in another process."""
     with open_shared(folder) as memory:
         getattr(memory, verb)(**arguments)
+
+
+def open_when_told(folder, pipe):
+    """Say that it begins, and open the bank."""
+    pipe.send("now")
+    open_shared(folder).close()

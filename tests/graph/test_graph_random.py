@@ -7,7 +7,6 @@ from watched import CrashError
 
 from langchain_memrl import create_memrl_builder
 
-RUNS = 50
 REWARD = 0.5
 
 
@@ -31,8 +30,11 @@ class Plan:
 
 
 @pytest.mark.parametrize("start", range(2))
-def test_whatever_crashes_and_resumes_every_episode_is_learned_once(bank, retriever, seed, start):
+def test_whatever_crashes_and_resumes_every_episode_is_learned_once(
+    bank, retriever, seed, start, much
+):
     """Q follows its closed form, whatever was run twice: `r + (1 - a)^n (Q0 - r)`."""
+    episodes = much(25, 500)
     dice, plan, saver = random.Random(start), Plan(), InMemorySaver()
     builder = create_memrl_builder(answering(), retriever, evaluator=lambda state: REWARD)
     for step in STEPS:
@@ -42,7 +44,7 @@ def test_whatever_crashes_and_resumes_every_episode_is_learned_once(bank, retrie
         in_parent(builder.compile(), checkpointer=saver),
     ]
     crashed = 0
-    for number in range(RUNS // 2):
+    for number in range(episodes):
         plan.draw(dice)
         kind = dice.randrange(2)
         config = thread(f"{kind} {dice.randrange(5)}")  # some threads have several turns
@@ -58,7 +60,6 @@ def test_whatever_crashes_and_resumes_every_episode_is_learned_once(bank, retrie
                 crashed += 1
             given = None
         assert bank.get(seed.id).q_value == pytest.approx(closed_form(REWARD, number + 1), abs=1e-9)
-    episodes = RUNS // 2
     assert crashed > 20
     assert bank.get(seed.id).updates == bank.get(seed.id).selections == episodes
     written = bank.list(filter={"source": "agent"})

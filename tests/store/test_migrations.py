@@ -2,10 +2,12 @@
 
 import dataclasses
 import json
+import random
 import shutil
 from pathlib import Path
 
 import pytest
+from children import PROCESSES, open_when_told
 
 from langchain_memrl import EpisodicMemory
 from langchain_memrl.errors import StoreVersionError
@@ -63,6 +65,23 @@ def test_a_bank_of_an_earlier_format_goes_on_learning(old):
         assert memory.stats().open_episodes == expected["default"]["stats"]["open_episodes"] - 2
         assert memory.stats().raw == expected["default"]["stats"]["raw"] + 1
         assert memory.verify().problems == ()
+
+
+def test_a_kill_in_the_middle_of_an_update_loses_nothing(old, tmp_path, much):
+    folder, expected = old
+    rng = random.Random(3)
+    for number in range(much(15, 300)):
+        copy = tmp_path / f"copy {number}"
+        shutil.copytree(folder, copy)
+        reader, writer = PROCESSES.Pipe(duplex=False)
+        child = PROCESSES.Process(target=open_when_told, args=(copy, writer))
+        child.start()
+        reader.recv()
+        child.join(timeout=rng.uniform(0, 0.03))
+        child.kill()
+        child.join()
+        assert told(copy) == expected
+        shutil.rmtree(copy)
 
 
 def test_an_earlier_format_is_not_changed_by_reading_only(old):
