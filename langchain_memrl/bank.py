@@ -17,6 +17,7 @@ from langchain_memrl.errors import (
     EpisodeError,
     InputError,
     MemoryNotFoundError,
+    MemRLError,
 )
 from langchain_memrl.inputs import check_name, is_blank
 from langchain_memrl.notices import Notices
@@ -94,14 +95,17 @@ class Bank:
         store = LocalStore(
             location, learning=learning, create=create, read_only=read_only, seed=seed
         )
-        saved = store.learning()
-        if learning is not None and saved != learning:
+        try:
+            saved = store.learning()
+            if learning is not None and saved != learning:
+                raise ConfigError(
+                    f"the bank was made with {saved}, now came {learning}; "
+                    "leave learning out, or change the saved settings with configure()"
+                )
+            return cls(store, embeddings, namespace=name, seed=seed)
+        except MemRLError:
             store.close()
-            raise ConfigError(
-                f"the bank was made with {saved}, now came {learning}; "
-                "leave learning out, or change the saved settings with configure()"
-            )
-        return cls(store, embeddings, namespace=name, seed=seed)
+            raise
 
     @property
     def thread(self) -> Executor:

@@ -251,3 +251,52 @@ def test_a_bank_that_others_are_writing_to_is_still_found_sound(open_bank):
         found += memory.verify().problems
     thread.join()
     assert found == []
+
+
+SETTINGS = {
+    "learning that is no JSON": "UPDATE meta SET value = '{' WHERE key = 'learning'",
+    "learning with an unknown name": "UPDATE meta SET value = '{\"x\": 1}' WHERE key = 'learning'",
+    "learning out of range": "UPDATE meta SET value = '{\"step_size\": 9}' WHERE key = 'learning'",
+    "no secret": "UPDATE meta SET value = 5 WHERE key = 'secret'",
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_damaged_settings_of_a_bank_are_a_clear_error(plant, name):
+    with pytest.raises(StoreCorruptError, match="restore a backup"):
+        plant(SETTINGS[name], keep_marker=False)
+
+
+MODEL = {
+    "probes cut off": "UPDATE meta SET value = x'0102' WHERE key = 'probes'",
+    "another dimension": "UPDATE meta SET value = 7 WHERE key = 'dimension'",
+    "a change that is no number": "UPDATE meta SET value = 'abc' WHERE key = 'change'",
+}
+
+
+@pytest.mark.parametrize("name", MODEL)
+def test_a_damaged_embedding_model_is_a_clear_error(plant, name):
+    memory = plant(MODEL[name], keep_marker=False)
+    with pytest.raises(StoreCorruptError, match="restore a backup"):
+        memory.recall(TEXTS[0])
+    assert len(memory.list()) == 3
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE memories SET q = 'high' WHERE seq = 1",
+        "UPDATE memories SET updates = x'00' WHERE seq = 1",
+        "UPDATE memories SET q = 9e999 WHERE seq = 1",
+    ],
+)
+def test_numbers_that_are_none_are_a_clear_error(plant, sql):
+    memory = plant(sql, keep_marker=False)
+    with pytest.raises(StoreCorruptError, match="restore a backup"):
+        memory.recall(TEXTS[0], score_threshold=None)
+
+
+def test_a_time_that_is_none_is_a_clear_error(plant):
+    memory = plant("UPDATE q_history SET created_at = 'noon'", keep_marker=False)
+    with pytest.raises(StoreCorruptError, match="restore a backup"):
+        memory.history(memory.list()[-1].id)

@@ -11,7 +11,7 @@ from fakes import FAULTS, AwaitedMemory, FakeEmbeddings
 from langchain_memrl import EpisodicMemory
 from langchain_memrl.errors import MemRLError
 
-VECTORS = [fault for fault in FAULTS if fault not in ("shuffled", "ragged")]
+VECTORS = [fault for fault in FAULTS if fault not in ("shuffled", "sorted", "ragged")]
 REWARDS = [float("nan"), float("inf"), 2, True, "1", [1]]
 TEXTS = ["", "\x00", "\ud800", 5, None]
 SETTINGS = [{"k": 0}, {"fetch_k": -1}, {"q_weight": float("nan")}, {"score_threshold": 2}]
