@@ -222,6 +222,7 @@ class Bank:
             probes = yield list(PROBES)
             with self.embedder.checked(PROBES):
                 self._model.compare(self.embedder.name, probes)
+        self._model.confirm()
 
     def _complete(self, known: dict[str, Vector], texts: Sequence[str]) -> Steps[list[Vector]]:
         """The vectors of all texts; those not known are embedded."""

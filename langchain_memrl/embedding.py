@@ -199,6 +199,15 @@ class ModelCheck:
             check_same_model(saved, name, probes)
         self.model = Fingerprint(name, probes, 0 if saved is None else saved.generation)
 
+    def confirm(self) -> None:
+        """Where the bank had no model yet: see whether it has this one by now.
+
+        Raises:
+            EmbeddingMismatchError: It has another one.
+        """
+        if self.model is not None and self.model.generation == 0:
+            self.compare(self.model.model, list(self.model.probes))
+
     def forget(self) -> None:
         """Compare anew at the next call."""
         self.model = None

@@ -6,6 +6,7 @@ import typer
 
 from langchain_memrl import __version__
 from langchain_memrl.cli.bank import list_memories, search, show, stats
+from langchain_memrl.cli.bench import bench
 from langchain_memrl.cli.demo import demo
 from langchain_memrl.cli.threshold import threshold
 from langchain_memrl.cli.upkeep import (
@@ -62,3 +63,4 @@ app.command()(compact)
 app.command()(backup)
 app.command()(reembed)
 app.command()(threshold)
+app.command()(bench)

@@ -56,12 +56,14 @@ def _of_memory(row: str) -> dict[str, str]:
 
 
 def _count(namespace: str, **changes: str) -> str:
-    """The statements that add to a namespace's counters."""
+    """The statement that adds to a namespace's counters."""
     sums = ", ".join(f"{name} = {name} + {change}" for name, change in changes.items())
-    return (
-        f"INSERT OR IGNORE INTO counters (namespace) VALUES ({namespace}); "
-        f"UPDATE counters SET {sums} WHERE namespace = {namespace};"
-    )
+    return f"UPDATE counters SET {sums} WHERE namespace = {namespace};"
+
+
+def _first(namespace: str) -> str:
+    """The statement that makes a namespace's counters where it has none yet."""
+    return f"INSERT OR IGNORE INTO counters (namespace) VALUES ({namespace});"
 
 
 def _put(row: str, step: str) -> str:
@@ -74,14 +76,22 @@ def _put(row: str, step: str) -> str:
 
 
 _NEW, _OLD = _of_memory("new"), _of_memory("old")
-_MOVED = {name: f"{_NEW[name]} - {_OLD[name]}" for name in _NEW if name != "memories"}
+_MOVED = {
+    name: f"{_NEW[name]} - {_OLD[name]}"
+    for name in ("updates", "never_rewarded", "q_above", "q_at", "q_below")
+}
+_SHOWN = {name: f"{_NEW[name]} - {_OLD[name]}" for name in ("selections", "never_injected")}
 _OWNER = "(SELECT namespace FROM memories WHERE seq = new.seq)"
 _IS_RAW = "(SELECT count(*) FROM experiences e WHERE e.seq = old.seq AND e.lesson = '')"
 
 _TRIGGERS = {
-    "memory_added AFTER INSERT ON memories": _count("new.namespace", **_NEW) + _put("new", "+ 1"),
-    "memory_moved AFTER UPDATE OF q, updates, selections ON memories": (
-        _count("new.namespace", **_MOVED) + _put("old", "- 1") + _put("new", "+ 1")
+    "memory_added AFTER INSERT ON memories": (
+        _first("new.namespace") + _count("new.namespace", **_NEW) + _put("new", "+ 1")
+    ),
+    "memory_shown AFTER UPDATE OF selections ON memories": _count("new.namespace", **_SHOWN),
+    "memory_moved AFTER UPDATE OF q, updates ON memories": _count("new.namespace", **_MOVED),
+    f"bin_changed AFTER UPDATE OF q ON memories WHEN {_bin('new')} <> {_bin('old')}": (
+        _put("old", "- 1") + _put("new", "+ 1")
     ),
     # Before, because the experience goes with its memory.
     "memory_dropped BEFORE DELETE ON memories": (
@@ -93,10 +103,13 @@ _TRIGGERS = {
     "lesson_changed AFTER UPDATE OF lesson ON experiences": _count(
         _OWNER, raw="(new.lesson = '') - (old.lesson = '')"
     ),
-    "intent_added AFTER INSERT ON intents": _count("new.namespace", intents="1"),
+    "intent_added AFTER INSERT ON intents": (
+        _first("new.namespace") + _count("new.namespace", intents="1")
+    ),
     "intent_dropped AFTER DELETE ON intents": _count("old.namespace", intents="-1"),
     "episode_added AFTER INSERT ON episodes": (
-        _count("new.namespace", episodes="1")
+        _first("new.namespace")
+        + _count("new.namespace", episodes="1")
         + f"UPDATE episodes SET open = {_OPEN} WHERE seq = new.seq;"
     ),
     "episode_dropped AFTER DELETE ON episodes": _count(

@@ -7,6 +7,7 @@ returns what the first one did, and a different repeat is an error.
 
 import json
 import sqlite3
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from langchain_memrl.config import LearningConfig
@@ -26,7 +27,7 @@ from langchain_memrl.store.recalls import (
     open_episode,
     row_numbers,
 )
-from langchain_memrl.store.rows import find_episode, insert_memory
+from langchain_memrl.store.rows import batches, find_episode, insert_memory, marks
 from langchain_memrl.types import Credit, Reinforcement
 
 # --- reinforce ----------------------------------------------------------------------------------
@@ -48,11 +49,8 @@ def reinforce(
     ids = _rewarded_ids(db, entry, now)
     episode = open_episode(db, entry.namespace, entry.episode_id, now)
     numbers = row_numbers(db, entry.namespace, ids)
-    credits = tuple(
-        _move(db, episode, id, numbers[id], entry.reward, learning.step_size, now)
-        for id in ids
-        if id in numbers
-    )
+    moved = [id for id in ids if id in numbers]
+    credits = _move(db, episode, moved, numbers, entry.reward, learning.step_size, now)
     skipped = tuple(id for id in ids if id not in numbers)
     db.execute(
         "INSERT INTO ledger (namespace, episode_id, operation, reward, skipped, created_at) "
@@ -139,22 +137,32 @@ def _check_same_ids(entry: RewardEntry, recorded: tuple[str, ...]) -> None:
 def _move(
     db: sqlite3.Connection,
     episode: int,
-    id: str,
-    number: int,
+    ids: Sequence[str],
+    numbers: Mapping[str, int],
     reward: float,
     step_size: float,
     now: str,
-) -> Credit:
-    """One memory, one step toward the reward, one history row."""
-    (before,) = db.execute("SELECT q FROM memories WHERE seq = ?", (number,)).fetchone()
-    after = float(q_step(before, reward, step_size))
-    db.execute("UPDATE memories SET q = ?, updates = updates + 1 WHERE seq = ?", (after, number))
-    db.execute(
-        "INSERT INTO q_history (memory, episode, reward, before, after, step_size, created_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (number, episode, reward, before, after, step_size, now),
+) -> tuple[Credit, ...]:
+    """Each memory one step toward the reward, with one history row."""
+    seqs = [numbers[id] for id in ids]
+    found: dict[int, float] = {}
+    for part in batches(seqs):
+        found.update(db.execute(f"SELECT seq, q FROM memories WHERE seq IN ({marks(part)})", part))
+    before = [found[seq] for seq in seqs]
+    after = q_step(before, reward, step_size).tolist()
+    db.executemany(
+        "UPDATE memories SET q = ?, updates = updates + 1 WHERE seq = ?",
+        zip(after, seqs, strict=True),
     )
-    return Credit(id, before, after)
+    db.executemany(
+        "INSERT INTO q_history (memory, episode, reward, before, after, step_size, created_at) "
+        f"VALUES (?, {episode}, ?, ?, ?, ?, ?)",
+        [
+            (seq, reward, old, new, step_size, now)
+            for seq, old, new in zip(seqs, before, after, strict=True)
+        ],
+    )
+    return tuple(map(Credit, ids, before, after))
 
 
 # --- remember and hold --------------------------------------------------------------------------
