@@ -1,6 +1,7 @@
 """What every call of `EpisodicMemory` stands on: an open store, an embedder, a namespace."""
 
 import copy
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
@@ -18,12 +19,20 @@ from langchain_memrl.errors import (
     InputError,
     MemoryNotFoundError,
     MemRLError,
+    StoreError,
 )
 from langchain_memrl.inputs import check_name, is_blank
 from langchain_memrl.notices import Notices
 from langchain_memrl.requests import Task, check_texts
 from langchain_memrl.steps import Steps
-from langchain_memrl.store.base import MemoryStore, Pool, PoolQuery, RecallRecord, Vector
+from langchain_memrl.store.base import (
+    Fingerprint,
+    MemoryStore,
+    Pool,
+    PoolQuery,
+    RecallRecord,
+    Vector,
+)
 from langchain_memrl.store.filters import compile_filter
 from langchain_memrl.store.local import LocalStore
 from langchain_memrl.types import Episode, Memory
@@ -45,6 +54,7 @@ class Bank:
         self.namespace = check_name("namespace", namespace)
         """Where calls look that name no namespace."""
         self.embedder = Embedder(embeddings)
+        self._closing = threading.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memrl")
         self.fence_key = store.secret()
         """The bank's own random key; prompt fences are made from it."""
@@ -115,6 +125,8 @@ class Bank:
             StoreError: The bank is closed, or was opened before a fork.
         """
         self._store.check_open()
+        if self._closing.is_set():
+            raise StoreError("the memory bank is being closed; open it again")
         return self._thread
 
     def in_namespace(self, namespace: str) -> Self:
@@ -127,6 +139,7 @@ class Bank:
     def close(self) -> None:
         """Finish what was handed over and close the bank. Idempotent; a view closes nothing."""
         if not self._is_view:
+            self._closing.set()
             self._thread.shutdown(wait=True)
             self._store.close()
 
@@ -192,7 +205,7 @@ class Bank:
         known = self._store.intent_vectors(space, texts)
         if not searched or (not known and self._store.is_empty(space)):
             return [None] * len(tasks)
-        yield from self._check_model()
+        model = yield from self._check_model()
         vectors = yield from self._complete(known, texts)
         pools = self._store.pools(
             [
@@ -206,23 +219,27 @@ class Bank:
                 )
                 for vector in vectors
             ],
-            self._model.model,
+            model,
         )
         found = iter(pools)
         return [None if is_blank(task.intent) else next(found) for task in tasks]
 
-    def _vectors(self, space: str, texts: Sequence[str]) -> Steps[list[Vector]]:
-        """Unit vectors; the model is checked first, and texts that are intents cost nothing."""
-        yield from self._check_model()
-        return (yield from self._complete(self._store.intent_vectors(space, texts), texts))
+    def _vectors(self, space: str, texts: Sequence[str]) -> Steps[tuple[list[Vector], Fingerprint]]:
+        """Unit vectors and the model that made them; texts that are intents cost nothing."""
+        model = yield from self._check_model()
+        known = self._store.intent_vectors(space, texts)
+        return (yield from self._complete(known, texts)), model
 
-    def _check_model(self) -> Steps[None]:
-        """Compare the embedding model with the bank's, once."""
+    def _check_model(self) -> Steps[Fingerprint]:
+        """Compare the embedding model with the bank's, once; the model that vectors are of now.
+
+        The store is told which one it was, because `reembed` may exchange it meanwhile.
+        """
         if self._model.model is None:
             probes = yield list(PROBES)
             with self.embedder.checked(PROBES):
                 self._model.compare(self.embedder.name, probes)
-        self._model.confirm()
+        return self._model.confirm()
 
     def _complete(self, known: dict[str, Vector], texts: Sequence[str]) -> Steps[list[Vector]]:
         """The vectors of all texts; those not known are embedded."""

@@ -111,10 +111,11 @@ class LearningConfig:
             isinstance(bounds, tuple | list)
             and len(bounds) == 2
             and all(map(_is_number, bounds))
-            and bounds[0] < bounds[1],
+            and bounds[0] < bounds[1]
+            and math.isfinite(bounds[1] - bounds[0]),
             "reward_range",
             bounds,
-            "two finite numbers, the lower first",
+            "two finite numbers, the lower first, with a finite distance",
         )
         low, high = float(bounds[0]), float(bounds[1])
         object.__setattr__(self, "reward_range", (low, high))

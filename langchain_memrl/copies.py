@@ -10,6 +10,7 @@ from langchain_memrl.core.probes import PROBES
 from langchain_memrl.embedding import Embedder
 from langchain_memrl.operations import Operations
 from langchain_memrl.store.base import Fingerprint, Progress
+from langchain_memrl.store.intake import check_export
 
 
 class Copies(Operations):
@@ -73,9 +74,10 @@ class Copies(Operations):
             EmbeddingMismatchError: The bank's vectors are of another model.
         """
         file = Path(path).expanduser()
+        export = check_export(file, progress)
         memory = cls.open(location, embeddings=embeddings, **options)
         try:
-            memory._store.import_jsonl(file, progress)
+            memory._store.import_jsonl(file, export, progress)
         except BaseException:
             memory.close()
             raise

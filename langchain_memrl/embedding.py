@@ -17,6 +17,9 @@ GUARD = "vectors in the order of their texts"
 GUARDS = 3
 
 
+Recent = OrderedDict[str, Vector]
+
+
 class Embedder:
     """Embeds texts, always with `embed_documents`: intents and tasks are the same kind of text.
 
@@ -26,14 +29,14 @@ class Embedder:
 
     def __init__(self, embeddings: Embeddings | None) -> None:
         self._embeddings = embeddings
-        self._recent: OrderedDict[str, Vector] = OrderedDict()
+        self._recent: Recent = OrderedDict()
         self._lock = threading.Lock()
 
     def replace(self, embeddings: Embeddings) -> None:
         """Use another model from now on."""
         with self._lock:
             self._embeddings = embeddings
-            self._recent.clear()
+            self._recent = OrderedDict()  # a call under way keeps its vectors in the old one
 
     @property
     def provider(self) -> str | None:
@@ -60,16 +63,16 @@ class Embedder:
         Raises:
             EmbeddingError: No embeddings, or a wrong count, order, dimension or number came back.
         """
-        known, missing = self._look_up(texts)
+        known, missing, recent = self._look_up(texts)
         rows = self._model().embed_documents(_guarded(missing)) if missing else []
-        known |= self._keep(missing, rows)
+        known |= self._keep(missing, rows, recent)
         return [known[text] for text in texts]
 
     async def aembed(self, texts: Sequence[str]) -> list[Vector]:
         """The same, awaited."""
-        known, missing = self._look_up(texts)
+        known, missing, recent = self._look_up(texts)
         rows = await self._model().aembed_documents(_guarded(missing)) if missing else []
-        known |= self._keep(missing, rows)
+        known |= self._keep(missing, rows, recent)
         return [known[text] for text in texts]
 
     @contextmanager
@@ -91,19 +94,22 @@ class Embedder:
             )
         return self._embeddings
 
-    def _look_up(self, texts: Sequence[str]) -> tuple[dict[str, Vector], list[str]]:
-        """Vectors still kept, and the texts that have none."""
+    def _look_up(self, texts: Sequence[str]) -> tuple[dict[str, Vector], list[str], Recent]:
+        """Vectors still kept, the texts that have none, and where to keep theirs."""
         with self._lock:
-            known = {text: self._recent[text] for text in texts if text in self._recent}
-        return known, [text for text in dict.fromkeys(texts) if text not in known]
+            recent = self._recent
+            known = {text: recent[text] for text in texts if text in recent}
+        return known, [text for text in dict.fromkeys(texts) if text not in known], recent
 
-    def _keep(self, texts: Sequence[str], rows: Sequence[Sequence[float]]) -> dict[str, Vector]:
+    def _keep(
+        self, texts: Sequence[str], rows: Sequence[Sequence[float]], recent: Recent
+    ) -> dict[str, Vector]:
         """Check fresh vectors and keep the latest 512."""
         fresh = dict(zip(texts, self._in_order(rows, len(texts)), strict=True))
         with self._lock:
-            self._recent |= fresh
-            while len(self._recent) > RECENT_TEXTS:
-                self._recent.popitem(last=False)
+            recent |= fresh
+            while len(recent) > RECENT_TEXTS:
+                recent.popitem(last=False)
         return fresh
 
     def _in_order(self, rows: Sequence[Sequence[float]], expected: int) -> list[Vector]:
@@ -187,7 +193,7 @@ class ModelCheck:
                 "nothing was stored"
             )
 
-    def compare(self, name: str, vectors: Sequence[Vector]) -> None:
+    def compare(self, name: str, vectors: Sequence[Vector]) -> Fingerprint:
         """Compare the probes' vectors with the saved ones; a bank without any takes all.
 
         Raises:
@@ -197,16 +203,19 @@ class ModelCheck:
         saved = self._store.fingerprint()
         if saved is not None:
             check_same_model(saved, name, probes)
-        self.model = Fingerprint(name, probes, 0 if saved is None else saved.generation)
+        self.model = model = Fingerprint(name, probes, 0 if saved is None else saved.generation)
+        return model
 
-    def confirm(self) -> None:
-        """Where the bank had no model yet: see whether it has this one by now.
+    def confirm(self) -> Fingerprint:
+        """The compared model; where the bank had none then, see whether it has this one by now.
 
         Raises:
-            EmbeddingMismatchError: It has another one.
+            EmbeddingMismatchError: It has another one, or `reembed` is exchanging it.
         """
-        if self.model is not None and self.model.generation == 0:
-            self.compare(self.model.model, list(self.model.probes))
+        model = self.model
+        if model is None:
+            raise EmbeddingMismatchError("the embedding model is being exchanged; call again")
+        return model if model.generation else self.compare(model.model, list(model.probes))
 
     def forget(self) -> None:
         """Compare anew at the next call."""

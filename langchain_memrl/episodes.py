@@ -54,8 +54,8 @@ class Episodes(Copies):
             trajectory=check_text("trajectory", trajectory),
             raw_id=new_id(),
         )
-        vectors = yield from self._vectors(space, [intent])
-        self._store.hold(answer, vectors[0], self._model.model)
+        vectors, model = yield from self._vectors(space, [intent])
+        self._store.hold(answer, vectors[0], model)
 
     def _episode(self, episode_id: str, *, namespace: str | None = None) -> Steps[Episode]:
         """One episode: what it showed, its reward, what it wrote.

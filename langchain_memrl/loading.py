@@ -1,20 +1,20 @@
 """Many memories at once, in batches, with a clear account of what is stored if it stops."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from langchain_memrl.errors import PartialLoadError
+from langchain_memrl.errors import MemoryNotFoundError, MemRLError, PartialLoadError
 from langchain_memrl.inputs import check_count
 from langchain_memrl.memory import EpisodicMemory
 from langchain_memrl.requests import check_memory
-from langchain_memrl.store.base import Progress
+from langchain_memrl.store.base import NewMemory, Progress
 from langchain_memrl.store.encoding import digest
 from langchain_memrl.types import Memory
 
 
 def load_memories(
     memory: EpisodicMemory,
-    memories: Sequence[Mapping[str, Any]],
+    memories: Iterable[Mapping[str, Any]],
     *,
     batch_size: int = 100,
     progress: Progress | None = None,
@@ -35,35 +35,51 @@ def load_memories(
         namespace: The bank's own by default.
 
     Returns:
-        The memories that stand, in order.
+        The memories that stand, in order; without those that were forgotten since an earlier load.
 
     Raises:
         InputError: One of the memories is unusable; nothing was stored.
         PartialLoadError: A batch failed. It tells what is stored and what is not.
     """
     size = check_count("batch_size", batch_size, least=1)
-    for one in memories:
-        check_memory(namespace or memory.namespace, **one)
-    drafts = [_with_episode(one) for one in memories]
+    space = memory.namespace if namespace is None else namespace
+    drafts = [_with_episode(one, check_memory(space, **one)) for one in memories]
     stored: list[Memory] = []
     for start in range(0, len(drafts), size):
         try:
-            stored += memory.remember_many(drafts[start : start + size], namespace=namespace)
+            stored += _remember(memory, drafts[start : start + size], namespace)
         except Exception as error:
+            why = f": {error}" if isinstance(error, MemRLError) else ""
             raise PartialLoadError(
-                f"{len(stored)} of {len(drafts)} memories are stored, then a batch failed "
-                f"({type(error).__name__}); call again with the same list to complete it",
+                f"{start} of {len(drafts)} memories are stored, then a batch failed "
+                f"({type(error).__name__}{why}); once that is mended, call again with the same "
+                "list to complete it",
                 stored=tuple(one.id for one in stored),
-                missing=tuple(range(len(stored), len(drafts))),
+                missing=tuple(range(start, len(drafts))),
             ) from error
         if progress is not None:
-            progress(len(stored), len(drafts))
+            progress(min(start + size, len(drafts)), len(drafts))
     return stored
 
 
-def _with_episode(draft: Mapping[str, Any]) -> dict[str, Any]:
+def _remember(
+    memory: EpisodicMemory, drafts: Sequence[dict[str, Any]], namespace: str | None
+) -> list[Memory]:
+    """One batch. What was loaded before and forgotten since stays forgotten."""
+    try:
+        return memory.remember_many(drafts, namespace=namespace)
+    except MemoryNotFoundError:
+        if len(drafts) == 1:
+            return []
+        half = len(drafts) // 2
+        parts = (drafts[:half], drafts[half:])
+        return [one for part in parts for one in _remember(memory, part, namespace)]
+
+
+def _with_episode(draft: Mapping[str, Any], checked: NewMemory) -> dict[str, Any]:
     """The draft with an episode id that the same content always gets."""
     if draft.get("episode_id") is not None:
         return dict(draft)
-    content = {name: value for name, value in draft.items() if name != "episode_id"}
-    return content | {"episode_id": f"load-{digest(sorted(content.items())).hex()}"}
+    texts = (checked.intent, checked.lesson, checked.trajectory, checked.outcome, checked.source)
+    key = digest(*texts, checked.parents, dict(checked.metadata)).hex()
+    return dict(draft) | {"episode_id": f"load-{key}"}

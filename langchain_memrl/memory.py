@@ -143,7 +143,7 @@ class EpisodicMemory(Episodes):
         record: bool,
     ) -> Steps[list[Recall]]:
         """Gate and rank for each task that its episode has not recorded yet."""
-        while True:
+        for last in (False, False, True):
             earlier = [self._recorded(space, task) for task in tasks]
             fresh = [task for task, answer in zip(tasks, earlier, strict=True) if answer is None]
             pools = yield from self._pools(space, fresh, settings, filter, exclude_intents)
@@ -155,9 +155,10 @@ class EpisodicMemory(Episodes):
             if record:
                 answers = self._store.record(answers)
             found = [self._store.memories(space, answer.memory_ids) for answer in answers]
-            if [*map(len, found)] == [len(answer.memory_ids) for answer in answers]:
-                return [*map(present, answers, found)]
+            if last or [*map(len, found)] == [len(answer.memory_ids) for answer in answers]:
+                break
             # One of them was forgotten meanwhile: choose again.
+        return [*map(present, answers, found)]
 
     # --- reinforce: move Q of what was shown toward the reward, once ----------------------------
 
@@ -280,8 +281,8 @@ class EpisodicMemory(Episodes):
         """
         space = self._space(namespace)
         drafts = [check_memory(space, **memory) for memory in memories]
-        vectors = yield from self._vectors(space, [draft.intent for draft in drafts])
-        ids = self._store.remember(drafts, vectors, self._model.model)
+        vectors, model = yield from self._vectors(space, [draft.intent for draft in drafts])
+        ids = self._store.remember(drafts, vectors, model)
         return self._existing(space, ids)
 
     recall = blocking(_recall)

@@ -99,7 +99,7 @@ def present(record: RecallRecord, memories: Mapping[str, Memory]) -> Recall:
                 q_part=numbers[id].q_part,
             )
             for id in record.memory_ids
-            if id in memories
+            if id in memories and id in numbers
         ),
         candidates=record.candidates,
         similarity_max=record.similarity_max,
@@ -116,7 +116,7 @@ def as_record(recall: Recall, ids: Sequence[str] | None = None) -> RecallRecord:
     """
     if recall.episode_id is None:
         raise InputError("the recall has no episode id; recall with episode_id=... to record it")
-    shown = recall.ids if ids is None else tuple(ids)
+    shown = recall.ids if ids is None else tuple(dict.fromkeys(ids))
     strange = set(shown) - set(recall.ids)
     if strange:
         raise InputError(f"the recall did not choose {sorted(strange)}; expected some of its ids")

@@ -189,3 +189,8 @@ def test_a_new_range_moves_the_rewards_that_are_its_ends():
     assert (changed.failure_reward, changed.success_reward) == (0.0, 2.0)
     kept = LearningConfig(success_reward=0.5).changed(reward_range=(0.0, 2.0))
     assert (kept.failure_reward, kept.success_reward) == (0.0, 0.5)
+
+
+def test_a_reward_range_too_wide_to_compute_with_is_refused():
+    with pytest.raises(ConfigError, match="finite distance"):
+        LearningConfig(reward_range=(-1.7e308, 1.7e308))

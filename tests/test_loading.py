@@ -1,5 +1,7 @@
 """Loading many memories at once, and what is known when it stops in the middle."""
 
+from types import MappingProxyType
+
 import pytest
 from fakes import ProviderError
 
@@ -79,3 +81,28 @@ def test_a_namespace_may_be_given_or_be_that_of_a_view(bank):
     load_memories(bank.in_namespace("other"), FIFTY[:3])
     assert [bank.stats(namespace=name).memories for name in ("acme", "other")] == [2, 3]
     assert bank.stats().memories == 0
+
+
+def test_any_iterable_will_do(bank):
+    assert len(load_memories(bank, (one for one in FIFTY), batch_size=7)) == 50
+
+
+def test_what_was_forgotten_since_stays_forgotten_and_the_rest_is_loaded(bank):
+    made = load_memories(bank, FIFTY[:10])
+    bank.forget(ids=[made[3].id, made[4].id])
+    again = load_memories(bank, FIFTY)
+    assert [one.intent for one in again] == [
+        one["intent"] for place, one in enumerate(FIFTY) if place not in (3, 4)
+    ]
+    assert bank.stats().memories == 48
+
+
+def test_metadata_may_be_any_mapping(bank):
+    one = {"intent": "task", "lesson": "x", "metadata": MappingProxyType({"a": 1})}
+    assert load_memories(bank, [one])[0].metadata == {"a": 1}
+
+
+def test_the_reason_of_a_refusal_is_said(bank, embeddings):
+    embeddings.break_call(2, "nan")
+    with pytest.raises(PartialLoadError, match="not finite"):
+        load_memories(bank, FIFTY)

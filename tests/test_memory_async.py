@@ -7,6 +7,7 @@ import threading
 import pytest
 from fakes import FakeEmbeddings
 
+from langchain_memrl.errors import StoreError
 from langchain_memrl.store.sidecar import FILE_NAME
 
 
@@ -273,3 +274,17 @@ def test_closing_finishes_what_was_handed_over(open_bank, locked):
     other.execute("ROLLBACK")
     memory.close()
     assert open_bank().get(made.id).updates == 1
+
+
+async def test_a_bank_that_is_being_closed_refuses_new_awaited_calls(open_bank, locked):
+    memory = open_bank()
+    memory.remember("task", "lesson")
+    with locked():
+        writing = asyncio.create_task(memory.aremember("another", "lesson"))
+        await asyncio.sleep(0.05)
+        closing = asyncio.create_task(asyncio.to_thread(memory.close))
+        await asyncio.sleep(0.05)
+        with pytest.raises(StoreError, match="is being closed"):
+            await memory.arecall("task")
+    await closing
+    assert (await writing).intent == "another"

@@ -229,3 +229,11 @@ def test_the_row_is_compact(folder, form, open_bank):
     db = sqlite3.connect(folder / FILE_NAME)
     (size,) = db.execute("SELECT length(candidates) + length(settings) FROM recalls").fetchone()
     assert size < 5_000
+
+
+def test_ids_recorded_twice_count_once(memory):
+    memory.remember("task", "lesson")
+    made = memory.remember("task", "another")
+    recall = memory.recall("task", episode_id="twice", record=False)
+    assert memory.record(recall, ids=[made.id, made.id]) == (made.id,)
+    assert memory.recall("task", episode_id="twice").ids == (made.id,)

@@ -5,9 +5,8 @@ import json
 
 import numpy as np
 import pytest
-from fakes import FakeEmbeddings
 
-from langchain_memrl import EpisodicMemory
+from langchain_memrl import EpisodicMemory, LearningConfig
 from langchain_memrl.errors import InputError
 
 DIMENSION = 16
@@ -25,7 +24,7 @@ SPOILT = {
     "vector of another size": ("intents", "vector", vector(8**-0.5, 8)),
     "vector cut off": ("intents", "vector", {"base64": "YWJj"}),
     "vector text": ("intents", "vector", "abc"),
-    "q out of range": ("memories", "q_init", 7.0),
+    "q out of range": ("memories", "q", 7.0),
     "q infinite": ("memories", "q_init", float("inf")),
     "q text": ("memories", "q_init", "high"),
     "selections": ("memories", "selections", -4),
@@ -46,6 +45,11 @@ SPOILT = {
     "memory unknown": ("q_history", "memory", 999),
     "outcome": ("memories", "outcome", "maybe"),
     "pinned": ("memories", "pinned", 2),
+    "selections huge": ("memories", "selections", 2**70),
+    "before huge": ("q_history", "before", 10**400),
+    "std negative": ("calibrations", "std", -1.0),
+    "threshold": ("calibrations", "threshold", 5.0),
+    "digest of another text": ("intents", "digest", {"base64": "YWJj"}),
     "recall": ("recalls", "memory_ids", "5"),
     "candidates": ("recalls", "candidates", "[[1, 2]]"),
 }
@@ -71,8 +75,7 @@ def test_an_export_with_an_unusable_value_is_refused_and_nothing_is_taken(
     (tmp_path / "dump.jsonl").write_text(text)
     with pytest.raises(InputError, match=r"dump\.jsonl, line|nothing was taken over"):
         EpisodicMemory.import_jsonl(tmp_path / "dump.jsonl", tmp_path / "copy")
-    with EpisodicMemory.open(tmp_path / "copy", embeddings=FakeEmbeddings()) as copy:
-        assert copy.list() == []
+    assert not (tmp_path / "copy").exists()
 
 
 def test_a_line_that_is_no_object_is_refused_with_its_number(tmp_path, open_bank):
@@ -84,3 +87,79 @@ def test_a_line_that_is_no_object_is_refused_with_its_number(tmp_path, open_bank
         (tmp_path / "dump.jsonl").write_text("\n".join([first, broken, *rest]))
         with pytest.raises(InputError, match=r"dump\.jsonl, line 2"):
             EpisodicMemory.import_jsonl(tmp_path / "dump.jsonl", tmp_path / "copy")
+
+
+def exported(memory, path):
+    memory.export_jsonl(path)
+    return path.read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda lines: [one for one in lines if '"kind": "ledger"' not in one], "lines, here are"),
+        (lambda lines: [*lines, *lines], "goes on after the end"),
+        (lambda lines: [*lines[:-1], '{"kind": "end", "lines": 1e30}'], "lines, here are"),
+        (lambda lines: [lines[0], "[" * 100_000, *lines[1:]], "line 2"),
+        (lambda lines: ["[" * 100_000, *lines[1:]], "no export of a memory bank"),
+    ],
+)
+def test_an_export_that_lost_or_gained_lines_is_refused(tmp_path, open_bank, spoil, said):
+    memory = open_bank()
+    memory.remember("task", "lesson")
+    memory.reinforce("e", reward=1, ids=[memory.list()[0].id])
+    path = tmp_path / "dump.jsonl"
+    path.write_text("\n".join(spoil(exported(memory, path))))
+    with pytest.raises(InputError, match=said):
+        EpisodicMemory.import_jsonl(path, tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_nothing_of_another_namespace_comes_with_a_memory(tmp_path, open_bank):
+    memory = open_bank()
+    memory.remember("task", "lesson")
+    path = tmp_path / "dump.jsonl"
+    lines = exported(memory, path)
+    path.write_text(
+        "\n".join(
+            one.replace('"default"', '"acme"', 1) if '"intents"' in one else one for one in lines
+        )
+    )
+    with pytest.raises(InputError, match="in another namespace"):
+        EpisodicMemory.import_jsonl(path, tmp_path / "copy")
+
+
+def test_a_bank_of_another_reward_range_is_refused_untouched(tmp_path, open_bank):
+    wide = open_bank(tmp_path / "wide", learning=LearningConfig(reward_range=(-10, 10)))
+    made = wide.remember("task", "lesson")
+    wide.reinforce("e", reward=10, ids=[made.id])
+    wide.export_jsonl(tmp_path / "dump.jsonl")
+    own = open_bank()
+    own.remember("own", "lesson")
+    own.close()
+    with pytest.raises(InputError, match=r"reward_range is \(-1, 1\).*nothing was taken over"):
+        EpisodicMemory.import_jsonl(tmp_path / "dump.jsonl", tmp_path / "bank")
+    assert [one.intent for one in open_bank().list()] == ["own"]
+
+
+def test_what_was_exported_after_the_range_changed_can_be_imported(tmp_path, open_bank):
+    memory = open_bank(learning=LearningConfig(step_size=1))
+    memory.reinforce("e", reward=1, ids=[memory.remember("task", "lesson").id])
+    memory.configure(reward_range=(0.5, 1), q_init=0.6)
+    memory.export_jsonl(tmp_path / "dump.jsonl")
+    with EpisodicMemory.import_jsonl(tmp_path / "dump.jsonl", tmp_path / "copy") as copy:
+        assert [one.q_value for one in copy.list()] == [1.0]
+        assert copy.verify().problems == ()
+
+
+def test_a_recall_of_a_memory_that_was_forgotten_elsewhere_still_answers(tmp_path, open_bank):
+    one = open_bank(tmp_path / "one")
+    made = one.remember("task", "lesson")
+    one.backup(tmp_path / "two")
+    one.recall("task", episode_id="e1")
+    one.forget(ids=[made.id])
+    one.export_jsonl(tmp_path / "dump.jsonl")
+    EpisodicMemory.import_jsonl(tmp_path / "dump.jsonl", tmp_path / "two").close()
+    two = open_bank(tmp_path / "two")
+    assert two.recall("task", episode_id="e1").ids == ()
+    assert two.verify().problems == ()

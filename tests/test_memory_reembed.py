@@ -1,5 +1,7 @@
 """Going over to another embedding model."""
 
+import threading
+
 import numpy as np
 import pytest
 from fakes import FakeEmbeddings, ProviderError
@@ -149,3 +151,74 @@ def test_views_use_the_new_model_too(filled, new):
     assert isinstance(view, EpisodicMemory)
     filled.reembed(new)
     assert found(view, "anything") == ["task 3"]
+
+
+# --- at the same time ---------------------------------------------------------------------------
+
+
+class Meanwhile(FakeEmbeddings):
+    """Does something else, once, while it is asked for a certain text."""
+
+    def __init__(self, *arguments, text, then, **options):
+        super().__init__(*arguments, **options)
+        self.text, self.then = text, then
+
+    def embed_documents(self, texts):
+        rows = super().embed_documents(texts)
+        if self.text in texts and self.then is not None:
+            then, self.then = self.then, None
+            thread = threading.Thread(target=then)
+            thread.start()
+            thread.join()
+        return rows
+
+
+@pytest.mark.parametrize("verb", ["remember", "hold", "recall"])
+def test_a_verb_whose_vectors_are_of_the_old_model_is_refused(open_bank, new, verb):
+    old = Meanwhile(text="slow", then=lambda: memory.reembed(new))
+    memory = open_bank(embeddings=old)
+    memory.remember("task 1", "lesson")
+    calls = {
+        "remember": lambda: memory.remember("slow", "lesson"),
+        "hold": lambda: memory.hold("h", intent="slow", trajectory="done"),
+        "recall": lambda: memory.recall("slow"),
+    }
+    with pytest.raises(EmbeddingMismatchError):
+        calls[verb]()
+    calls[verb]()  # repeated, with the new model
+    assert found(memory, "task 1", k=1) == ["task 1"]
+    assert memory.verify().problems == ()
+
+
+def test_two_calls_at_once_to_one_model_both_end(open_bank, new):
+    other = open_bank()
+    model = Meanwhile(new.dimension, model="new", text="task 1", then=lambda: other.reembed(new))
+    memory = open_bank()
+    memory.remember_many([{"intent": f"task {n}", "lesson": "x"} for n in range(5)])
+    memory.reembed(model)
+    assert found(memory, "task 1", k=1) == found(other, "task 1", k=1) == ["task 1"]
+    assert memory.verify().problems == ()
+
+
+def test_of_two_calls_at_once_to_different_models_one_is_told(open_bank, new):
+    other, later = open_bank(), FakeEmbeddings(new.dimension, model="later")
+    model = Meanwhile(new.dimension, model="new", text="task 1", then=lambda: other.reembed(later))
+    memory = open_bank()
+    memory.remember_many([{"intent": f"task {n}", "lesson": "x"} for n in range(5)])
+    with pytest.raises(EmbeddingMismatchError, match="another call of reembed"):
+        memory.reembed(model)
+    assert found(other, "task 1", k=1) == ["task 1"]
+    assert other.verify().problems == ()
+
+
+def test_compacting_drops_collected_vectors_of_forgotten_texts(filled, new, folder):
+    new.break_call(4, "raise")
+    with pytest.raises(ProviderError):
+        filled.reembed(new)
+    vector = np.array(new.vector("task 3"))
+    trace = (vector / np.linalg.norm(vector)).astype("<f4").tobytes()
+    doomed = [one.id for one in filled.list(limit=None) if one.intent == "task 3"]
+    filled.forget(ids=doomed)
+    filled.forget(all=True, namespace="acme")
+    filled.compact()
+    assert all(trace not in path.read_bytes() for path in folder.iterdir())

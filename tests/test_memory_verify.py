@@ -88,7 +88,7 @@ PLANTED = {
     "another vector of the same size": (
         "UPDATE intents SET vector = ? WHERE id = 2",
         (OTHER_UNIT,),
-        r"differs from the stored vectors.*rebuild_index\(\)",
+        "vector of intent 2 differs from its checksum",
     ),
     "a vector that is no unit vector": (
         "UPDATE intents SET vector = ? WHERE id = 2",
@@ -300,3 +300,11 @@ def test_a_time_that_is_none_is_a_clear_error(plant):
     memory = plant("UPDATE q_history SET created_at = 'noon'", keep_marker=False)
     with pytest.raises(StoreCorruptError, match="restore a backup"):
         memory.history(memory.list()[-1].id)
+
+
+def test_a_memory_that_lost_its_text_hangs_nothing(plant, tmp_path):
+    memory = plant("DELETE FROM experiences WHERE seq = 2", keep_marker=False)
+    assert len(memory.recall(TEXTS[1], score_threshold=None).ids) == 2
+    with pytest.raises(StoreCorruptError, match="has lost its text"):
+        memory.export_jsonl(tmp_path / "dump.jsonl")
+    assert list(tmp_path.glob("*dump*")) == []

@@ -2,15 +2,12 @@
 
 import asyncio
 import itertools
-import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain_memrl.bench.data import Tasks, fill
 from langchain_memrl.bench.floors import (
@@ -22,62 +19,13 @@ from langchain_memrl.bench.floors import (
     synced_write,
 )
 from langchain_memrl.bench.rivals import open_rivals
-from langchain_memrl.bench.timing import Times, in_turns, sum_of, summary
+from langchain_memrl.bench.rows import Found, Goal, Row
+from langchain_memrl.bench.timing import in_turns, sum_of, summary
 from langchain_memrl.memory import EpisodicMemory
 from langchain_memrl.retriever import MemRLRetriever
 
 K = 5
 OPEN_ROUNDS = 5
-IMPORT_ROUNDS = 3
-
-
-class Goal(NamedTuple):
-    """`ours <= factor * floor + extra` (milliseconds)."""
-
-    factor: float
-    extra: float = 0.0
-
-
-class Row(NamedTuple):
-    """One line of the table.
-
-    Attributes:
-        what: The call.
-        size: Memories in the bank.
-        dimension: Numbers per vector.
-        times: What it took.
-        floor: What it is compared with; empty for nothing.
-        floor_times: What that took.
-        goal: How the two should compare, or None.
-    """
-
-    what: str
-    size: int
-    dimension: int
-    times: Times
-    floor: str = ""
-    floor_times: Times | None = None
-    goal: Goal | None = None
-
-    @property
-    def ratio(self) -> float | None:
-        """Median over the floor's median."""
-        return None if self.floor_times is None else self.times.median / self.floor_times.median
-
-    @property
-    def is_met(self) -> bool | None:
-        """Whether the goal is met; None without a goal."""
-        if self.goal is None or self.floor_times is None:
-            return None
-        limit = self.goal.factor * self.floor_times.median + self.goal.extra
-        return self.times.median <= limit
-
-
-class Found(NamedTuple):
-    """The rows of one bank size, and what could not be measured, with the reason."""
-
-    rows: list[Row]
-    missing: dict[str, str]
 
 
 def measure(size: int, dimension: int, *, rounds: int, peers: bool) -> Found:
@@ -293,47 +241,3 @@ def _chooser(tasks: Tasks) -> Callable[[int], str]:
 
 def _at(search: Callable[[int], object], size: int) -> Callable[[int], object]:
     return lambda n: search((n * 7919) % size)
-
-
-# --- the package itself -------------------------------------------------------------------------
-
-PROGRAM = """
-import json, resource, sys, time
-start = time.perf_counter()
-{imports}
-taken = 1000 * (time.perf_counter() - start)
-print(json.dumps([taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
-"""
-BASE = "import langchain_core.retrievers, langchain_core.language_models, langgraph.graph, faiss"
-WHOLE = "from langchain_memrl import create_memrl_graph, EpisodicMemory, MemRLRetriever"
-
-
-def imports() -> tuple[list[Row], dict[str, float]]:
-    """Time of the import beside its dependencies alone, and the memory both take (MB)."""
-    times: dict[str, list[float]] = {BASE: [], WHOLE: []}
-    memory: dict[str, float] = {}
-    for _ in range(IMPORT_ROUNDS):
-        for program in (BASE, WHOLE):
-            taken, memory[program] = _run(program)
-            times[program].append(taken)
-    row = Row(
-        "import",
-        0,
-        0,
-        summary(times[WHOLE]),
-        "import of langchain_core, langgraph, faiss",
-        summary(times[BASE]),
-        Goal(1.5),
-    )
-    return [row], {"package": memory[WHOLE], "dependencies alone": memory[BASE]}
-
-
-def _run(program: str) -> tuple[float, float]:
-    done = subprocess.run(  # noqa: S603 (our own program)
-        [sys.executable, "-c", PROGRAM.format(imports=program)],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    taken, size = json.loads(done.stdout)
-    return taken, size

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
-from langchain_memrl.bench.measures import Row
+from langchain_memrl.bench.rows import Row
 
 PACKAGES = ("langchain-memrl", "faiss-cpu", "numpy", "langchain-core", "langgraph")
 

@@ -27,12 +27,12 @@ def bench(
 
     The calls take turns in one run; times are medians, and ratios say more than times.
     """
-    from langchain_memrl.bench.measures import imports, measure
+    from langchain_memrl.bench.footprint import imports
+    from langchain_memrl.bench.measures import measure
     from langchain_memrl.bench.report import as_json as plain
     from langchain_memrl.bench.report import as_table, draw, machine
 
     logging.getLogger("langchain_memrl").setLevel(logging.ERROR)  # recalls without an episode
-    rows, memory = imports()
     missing: dict[str, str] = {}
     plan = [
         (size, dimension)
@@ -40,6 +40,7 @@ def bench(
         for size in _numbers("--sizes", LARGE if large else sizes)
     ]
     console = Console(stderr=True)
+    rows, memory = imports(max(1, min(3, rounds // 5)))
     with console.status("measuring") as status:
         for place, (size, dimension) in enumerate(plan, start=1):
             status.update(f"{place} of {len(plan)}: {size:,} memories, {dimension} numbers each")

@@ -143,6 +143,24 @@ class Fingerprint(NamedTuple):
     generation: int = 0
 
 
+class Export(NamedTuple):
+    """What an export says of its bank.
+
+    Attributes:
+        learning: Its settings.
+        model: Its embedding model.
+        lines: How many lines it has.
+        lowest: The lowest reward or first Q of any memory.
+        highest: The highest one. Q never leaves this range, with whatever it is merged.
+    """
+
+    learning: LearningConfig
+    model: Fingerprint | None
+    lines: int
+    lowest: float
+    highest: float
+
+
 class MemoryStore(Protocol):
     """Where memories live. Every writing call is one transaction; a returned call is durable."""
 
@@ -255,8 +273,8 @@ class MemoryStore(Protocol):
     def export_jsonl(self, path: Path, progress: Progress | None = None) -> int:
         """Write the whole bank as JSON lines; how many."""
 
-    def import_jsonl(self, path: Path, progress: Progress | None = None) -> int:
-        """Add what an export holds and this bank lacks; how many lines were read."""
+    def import_jsonl(self, path: Path, export: Export, progress: Progress | None = None) -> int:
+        """Add what an export, which was checked, holds and this bank lacks; how many lines."""
 
     def reembed(
         self,

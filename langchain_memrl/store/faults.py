@@ -8,7 +8,9 @@ from langchain_memrl.errors import StoreBusyError, StoreCorruptError, StoreError
 
 CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 NOT_TEXT = "Could not decode to UTF-8"
+CHECK_DISK = "nothing of this call was written: check the disk's space and health, then call again"
 DAMAGED = (
     "{place} is damaged ({error}); it was left as it is: "
     "restore a backup, or recover it with the sqlite3 shell"
@@ -37,6 +39,7 @@ def translated(place: str, seconds: float) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in CORRUPT or str(error).startswith(NOT_TEXT):
             raise StoreCorruptError(DAMAGED.format(place=place, error=error)) from error
-        raise StoreError(f"{place}: {error}") from error
+        advice = f"; {CHECK_DISK}" if code in DISK else ""
+        raise StoreError(f"{place}: {error}{advice}") from error
     except UnicodeDecodeError as error:  # of SQLite's message itself, which quotes what it found
         raise StoreCorruptError(DAMAGED.format(place=place, error=error)) from error

@@ -6,9 +6,30 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 
 from langchain_memrl.errors import StoreError
+
+
+def private_file(path: Path) -> FileIO:
+    """An open file that only its owner may read; it is made where it is missing."""
+    return FileIO(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "r+", closefd=True)
+
+
+def make_file(path: Path) -> None:
+    """A private, empty file in a private folder.
+
+    Raises:
+        StoreError: It cannot be made.
+    """
+    try:
+        make_folder(path.parent, 0o700)
+        private_file(path).close()
+    except OSError as error:
+        raise StoreError(
+            f"{path.parent} cannot hold a memory bank ({error}); choose another folder"
+        ) from error
 
 
 def make_folder(folder: Path, mode: int = 0o777) -> None:

@@ -41,7 +41,7 @@ def promised_lines(path: Path) -> int:
             return int(last["lines"])
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error})") from error
-    except (ValueError, KeyError, TypeError, IndexError):
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         pass
     raise InputError(f"{path} is no complete export; make it again with export_jsonl")
 
@@ -62,7 +62,7 @@ def read_header(path: Path) -> tuple[LearningConfig, Fingerprint | None]:
             return learning, None
         probes = to_vector(decode(header["probes"])).reshape(-1, header["dimension"])
         return learning, Fingerprint(str(header["model"]), probes)
-    except (ValueError, KeyError, TypeError, StoreCorruptError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, StoreCorruptError) as error:
         raise InputError(
             f"{path} is no export of a memory bank ({error}); expected one made by export_jsonl"
         ) from error
@@ -81,14 +81,23 @@ def read_lines(path: Path, check: Callable[[Line], object] | None = None) -> Ite
                 line = json.loads(text, parse_constant=_refuse)
                 line = {name: decode(value) for name, value in line.items()}
                 if line.get("kind") == "end":
+                    _check_end(line, number, file)
                     return
                 if check is not None:
                     check(line)
-            except (ValueError, TypeError, AttributeError) as error:
+            except (ValueError, TypeError, AttributeError, RecursionError) as error:
                 raise InputError(
                     f"{path}, line {number}: {error}; nothing was taken over"
                 ) from error
             yield line
+
+
+def _check_end(line: Line, number: int, rest: Iterator[str]) -> None:
+    """Refuse an export that lost lines, or goes on."""
+    if line.get("lines") != number - 1:
+        raise InputError(f"the export had {line.get('lines')} lines, here are {number - 1}")
+    if any(text.strip() for text in rest):
+        raise InputError("the file goes on after the end of the export")
 
 
 def _refuse(constant: str) -> None:

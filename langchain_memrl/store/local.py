@@ -236,14 +236,15 @@ class LocalStore(Upkeep):
 
     def verify(self) -> Verification:
         """See `MemoryStore.verify`."""
-        doubt = self._sidecar.doubt
+        doubt = self._sidecar.doubt or self._sidecar.find_doubt(thorough=True)
         found = [doubt] if doubt else []
         memories = intents = 0
         try:
             with self._sidecar.one_state(doubted=True) as db:
                 (memories,) = db.execute("SELECT count(*) FROM memories").fetchone()
                 (intents,) = db.execute("SELECT count(*) FROM intents").fetchone()
-                found += inspection.problems(db) + self._vectors.problems(db)
+                # An index cannot be better than the vectors it is made of.
+                found += inspection.problems(db) or self._vectors.problems(db)
         except StoreCorruptError as error:
             found.append(str(error))
         return Verification(tuple(found), memories, intents)

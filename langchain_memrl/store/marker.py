@@ -11,16 +11,23 @@ checksums in the rows have to do.
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import secrets
+from io import FileIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langchain_memrl.store.files import sync_folder
+from langchain_memrl.errors import StoreCorruptError
+from langchain_memrl.store.files import private_file, sync_folder
+
+logger = logging.getLogger("langchain_memrl")
 
 FILE_NAME = "memrl.marker"
 SIZE = 512  # one sector: written as a whole or not at all
 BACKDATE_NS = 10_000_000_000
+ALWAYS_HASHED = 64 * 2**20
+"""Up to this size the content is compared at every opening; above, where size or time differ."""
 
 
 class State(NamedTuple):
@@ -43,66 +50,85 @@ class Marker:
         self.path = database.with_name(FILE_NAME)
         self._database = database
         self._log = database.with_name(f"{database.name}-wal")
-        self._file: int | None = None
+        self._file: FileIO | None = None
 
     def read(self) -> State | None:
         """What it says; None where there is none."""
         try:
-            said: Any = json.loads(self.path.read_bytes())
-            return State(**said)
+            said: Any = State(**json.loads(self.path.read_bytes()))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (ValueError, TypeError):
+        except (OSError, ValueError, TypeError, RecursionError):
             return UNREADABLE
+        kinds = (bool, int, int, int, str)
+        fits = all(type(value) is kind for value, kind in zip(said, kinds, strict=True))
+        return said if fits else UNREADABLE
 
-    def doubt(self) -> str | None:
-        """Why the database beside it is not the one that was closed; None where it may be."""
+    def check_left(self) -> None:
+        """Refuse a database of which nothing is left, and warn where its log is gone.
+
+        Raises:
+            StoreCorruptError: It is empty or missing, although a bank was made here.
+        """
         state = self.read()
         if state is None:
-            return None
-        if self._is_lost():
-            return "it is empty or missing"
-        if not state.closed or self._fits(state):
+            return
+        if _size(self._database) == 0:
+            raise StoreCorruptError(
+                f"{self._database} is empty or missing, although a memory bank was made here; "
+                "nothing was touched: restore a backup, or choose another folder for a new bank"
+            )
+        if not state.closed and state is not UNREADABLE and not self._log.exists():
+            logger.warning(
+                "%s was not closed, and its log %s is missing: if somebody removed it, the last "
+                "writes are lost",
+                self._database,
+                self._log.name,
+            )
+
+    def doubt(self, *, thorough: bool = False) -> str | None:
+        """Why the database beside it is not the one that was closed; None where it may be.
+
+        Args:
+            thorough: Compare the whole content, whatever its size.
+        """
+        state = self.read()
+        if state is None or not state.closed or self._fits(state, thorough=thorough):
             return None
         # Somebody may have opened it while it was read; then it has changed by right.
         return "its content has changed since it was closed" if self.read() == state else None
 
-    def _is_lost(self) -> bool:
-        """Whether nothing is left, although a bank was made here."""
-        return _size(self._database) + _size(self._log) == 0
-
-    def _fits(self, state: State) -> bool:
+    def _fits(self, state: State, *, thorough: bool) -> bool:
         if _size(self._log):
             return False
         now = self._database.stat()
-        if (now.st_size, now.st_mtime_ns) == (state.size, state.mtime_ns):
+        untouched = (now.st_size, now.st_mtime_ns) == (state.size, state.mtime_ns)
+        if untouched and not thorough and now.st_size > ALWAYS_HASHED:
             return True
         return now.st_size == state.size and _sha256(self._database) == state.sha256
-
-    def open(self) -> None:
-        """Say, before the first write, that the database changes from now on."""
-        if self._file is not None:
-            return
-        file = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(file, fcntl.LOCK_SH)
-        self._file = file
-        state = self.read()
-        if state is None or state.closed or state is UNREADABLE:
-            _write(file, State(closed=False, rows=0 if state is None else state.rows))
 
     def rows_expected(self) -> int:
         """How many rows a bank that was not closed since has to have at least."""
         state = self.read()
         return 0 if state is None or state.closed else state.rows
 
+    def open(self) -> None:
+        """Say, before the first write, that the database changes from now on."""
+        if self._file is not None:
+            return
+        file = private_file(self.path)
+        fcntl.flock(file, fcntl.LOCK_SH)
+        self._file = file
+        state = self.read()
+        if state is None or state.closed or state is UNREADABLE:
+            _write(file, State(closed=False, rows=0 if state is None else state.rows))
+
     def close(self, rows: int) -> None:
         """Say how the closed database was left, unless others still use it."""
         state = self.read()
         if self._file is None and state is not None and state.closed:
             return
-        file, self._file = self._file, None
-        if file is None:
-            file = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
+        file, self._file = self._file or private_file(self.path), None
         try:
             if _size(self._log) == 0:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -111,8 +137,14 @@ class Marker:
         except BlockingIOError:
             pass  # another process may write; the last one to close says so
         finally:
-            fcntl.flock(file, fcntl.LOCK_UN)  # also for children that were forked meanwhile
-            os.close(file)
+            fcntl.flock(file, fcntl.LOCK_UN)
+            file.close()
+
+    def drop(self) -> None:
+        """Forget the file, in a child that was forked: the parent goes on with it."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
 
     def _seal(self, rows: int) -> State:
         """The closed file's description. Its time is set to one that no later write can give it."""
@@ -132,6 +164,6 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write(file: int, state: State) -> None:
-    os.pwrite(file, json.dumps(state._asdict()).encode().ljust(SIZE - 1) + b"\n", 0)
-    os.fsync(file)
+def _write(file: FileIO, state: State) -> None:
+    os.pwrite(file.fileno(), json.dumps(state._asdict()).encode().ljust(SIZE - 1) + b"\n", 0)
+    os.fsync(file.fileno())

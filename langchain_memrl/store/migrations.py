@@ -6,7 +6,7 @@ never change.
 
 import sqlite3
 
-from langchain_memrl.errors import StoreCorruptError, StoreVersionError
+from langchain_memrl.errors import StoreCorruptError, StoreNotFoundError, StoreVersionError
 from langchain_memrl.store import counters
 from langchain_memrl.store.encoding import checksum
 from langchain_memrl.store.rows import seal
@@ -170,6 +170,22 @@ def check_format(connection: sqlite3.Connection, place: str) -> int:
             "upgrade langchain-memrl (the file was not touched)"
         )
     return version
+
+
+def check_readable(version: int, place: str) -> None:
+    """Refuse to read a format that would have to be written anew first.
+
+    Raises:
+        StoreNotFoundError: There is no bank yet.
+        StoreVersionError: The file was written by an older version.
+    """
+    if version == 0:
+        raise StoreNotFoundError(f"{place} holds no memory bank yet")
+    if version < len(MIGRATIONS):
+        raise StoreVersionError(
+            f"{place} has format {version}, this version reads {len(MIGRATIONS)}; open it once "
+            "without read_only (memrl rebuild does) to bring it up to date"
+        )
 
 
 def migrate(connection: sqlite3.Connection) -> None:

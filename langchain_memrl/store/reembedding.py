@@ -8,6 +8,7 @@ all vectors, the model and the calibrations.
 import sqlite3
 from collections.abc import Callable, Sequence
 
+from langchain_memrl.errors import EmbeddingMismatchError
 from langchain_memrl.store.base import Fingerprint, Vector
 from langchain_memrl.store.counters import count_intents
 from langchain_memrl.store.encoding import checksum, digest, to_blob
@@ -59,6 +60,29 @@ def missing_texts(db: sqlite3.Connection, after: int) -> tuple[list[str], int]:
         text for (text,) in held.fetchall() if db.execute(known, (digest(text),)).fetchone() is None
     ]
     return lacking[:BATCH], after
+
+
+def is_done(db: sqlite3.Connection, model: Fingerprint) -> bool:
+    """Whether another call has gone over to this model meanwhile.
+
+    Raises:
+        EmbeddingMismatchError: Another call is going over, or went over, to another model.
+    """
+    going_over, standing = fingerprint(db, NEXT), fingerprint(db)
+    if going_over is not None and same_model(going_over, model):
+        return False
+    if going_over is None and standing is not None and same_model(standing, model):
+        return True
+    other = going_over or standing
+    raise EmbeddingMismatchError(
+        f"another call of reembed takes the bank over to {other and other.model} meanwhile; "
+        f"call again to go over to {model.model}"
+    )
+
+
+def drop_unused(db: sqlite3.Connection) -> None:
+    """Drop collected vectors whose text was forgotten; held answers are embedded again."""
+    db.execute("DELETE FROM new_vectors WHERE digest NOT IN (SELECT digest FROM intents)")
 
 
 def keep(db: sqlite3.Connection, texts: Sequence[str], vectors: Sequence[Vector]) -> None:

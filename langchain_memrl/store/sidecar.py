@@ -13,18 +13,20 @@ from langchain_memrl.errors import (
     StoreCorruptError,
     StoreError,
     StoreNotFoundError,
-    StoreVersionError,
 )
 from langchain_memrl.store.connection import MEMORY, connect
 from langchain_memrl.store.faults import is_busy, translated
-from langchain_memrl.store.files import make_folder
+from langchain_memrl.store.files import make_file
+from langchain_memrl.store.forks import check_inherited, watch
 from langchain_memrl.store.marker import Marker
-from langchain_memrl.store.migrations import MIGRATIONS, check_format, migrate
+from langchain_memrl.store.migrations import MIGRATIONS, check_format, check_readable, migrate
+from langchain_memrl.store.trust import find_doubt, rows_written
 from langchain_memrl.store.turns import Turns
 
 logger = logging.getLogger("langchain_memrl")
 
 BUSY_SECONDS = 30.0
+PARK_SECONDS = 1.0
 FILE_NAME = "memrl.sqlite3"
 
 
@@ -44,33 +46,41 @@ class Sidecar:
         self.place = MEMORY if self.path is None else str(self.path)
         self.read_only = read_only
         self._lock = threading.RLock()
+        self._users = 0  # blocks of this thread that hold the lock
+        self._is_closed = False
         self._process = os.getpid()
         self._connection: sqlite3.Connection | None = None
         self._marker = None if self.path is None else Marker(self.path)
         self._turns = None if self.path is None else Turns(self.path.parent)
+        if self.path is not None:
+            check_inherited(self.path)
+        self._check_left()
         with self._translate():
-            self.doubt = self._find_doubt()
+            self.doubt = self.find_doubt()
             """Why this is not the database that was closed last; None where it is."""
         if self.path is not None and not self.path.exists():
-            self._check_trusted()
             if read_only or not create:
                 raise StoreNotFoundError(
                     f"there is no memory bank at {self.path.parent}; "
                     "open it with create=True to make one"
                 )
-            self._make_file(self.path)
+            make_file(self.path)
         with self._translate():
             self._connection = self._connect()
+        if self.path is not None:
+            watch(self)
 
-    def _make_file(self, path: Path) -> None:
-        """A private folder with a private, empty file."""
-        try:
-            make_folder(path.parent, 0o700)
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        except OSError as error:
-            raise StoreError(
-                f"{path.parent} cannot hold a memory bank ({error}); choose another folder"
-            ) from error
+    def _check_left(self) -> None:
+        """Refuse to make a new bank where there was one. SQLite would drop its log of writes.
+
+        Raises:
+            StoreCorruptError: The database is gone.
+            StoreError: It is a link: SQLite's other files would stand elsewhere.
+        """
+        if self.path is not None and self.path.is_symlink():
+            raise StoreError(f"{self.place} is a symbolic link; expected the file itself")
+        if self._marker is not None:
+            self._marker.check_left()
 
     def _connect(self) -> sqlite3.Connection:
         read_only = self.read_only or self.doubt is not None
@@ -87,49 +97,32 @@ class Sidecar:
         version = check_format(connection, self.place)
         connection.execute("PRAGMA foreign_keys = ON")
         if self.read_only or self.doubt:
-            self._check_readable(version)
+            check_readable(version, self.place)
         else:
             if 0 < version < len(MIGRATIONS):
-                self._mark_open()
+                self._mark_open(connection)
             self._write_ahead(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA secure_delete = ON")
             migrate(connection)
             if not version:
-                # The marker may only say that there is a bank once the file itself holds it.
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                self._mark_open()
+                self._mark_open(connection)
 
-    def _find_doubt(self) -> str | None:
+    def find_doubt(self, *, thorough: bool = False) -> str | None:
         """Why this is not the database that was closed last; None where it is."""
         if self._marker is None or self.path is None:
             return None
-        doubt, rows = self._marker.doubt(), self._marker.rows_expected()
-        if rows and not doubt:
-            with closing(connect(self.path, BUSY_SECONDS, read_only=True)) as db:
-                doubt = "it is older" if rows_written(db) < rows else None
-        return doubt and (
-            f"{self.place} is not the database that was closed last: {doubt}; it was left as it "
-            f"is: restore a backup, or delete {self._marker.path.name} if you put the database "
-            "there yourself"
-        )
+        return find_doubt(self._marker, self.path, BUSY_SECONDS, thorough=thorough)
 
-    def _check_readable(self, version: int) -> None:
-        """Refuse to read a format that would have to be written anew first."""
-        if version == 0:
-            self._check_trusted()
-            raise StoreNotFoundError(f"{self.place} holds no memory bank yet")
-        if version < len(MIGRATIONS):
-            self._check_trusted()
-            raise StoreVersionError(
-                f"{self.place} has format {version}, this version reads {len(MIGRATIONS)}; "
-                "open it once without read_only (memrl rebuild does) to bring it up to date"
-            )
+    def _mark_open(self, connection: sqlite3.Connection) -> None:
+        """Say in the marker that the database changes from now on.
 
-    def _mark_open(self) -> None:
-        """Say in the marker that the database changes from now on."""
-        if self._marker is None:
+        It may only say that there is a bank once the file itself holds it, not the log alone.
+        """
+        if self._marker is None or self.path is None:
             return
+        if self.path.stat().st_size == 0:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         try:
             self._marker.open()
         except OSError as error:
@@ -164,7 +157,11 @@ class Sidecar:
         if not doubted:
             self._check_trusted()
         with self._lock, self._translate():
-            yield self._open_connection()
+            self._users += 1
+            try:
+                yield self._open_connection()
+            finally:
+                self._users -= 1
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
@@ -220,7 +217,7 @@ class Sidecar:
         with self.read() as db:
             if self.read_only:
                 raise StoreError(f"{self.place} was opened read-only; open it without read_only")
-            self._mark_open()
+            self._mark_open(db)
             yield db
 
     def check_open(self) -> None:
@@ -234,44 +231,69 @@ class Sidecar:
                 f"the memory bank {self.place} was opened before this process was forked; "
                 "open it again in the child"
             )
-        self._open_connection()
+        if self._is_closed:
+            raise StoreError(f"the memory bank {self.place} is closed; open it again")
 
     def _open_connection(self) -> sqlite3.Connection:
-        if self._connection is None:
-            raise StoreError(f"the memory bank {self.place} is closed; open it again")
+        self.check_open()
+        if self._connection is None:  # closed for a fork
+            self._connection = self._connect()
         return self._connection
+
+    # --- forks: see `forks.py` ------------------------------------------------------------------
+
+    def park(self) -> bool:
+        """See `Parkable.park`."""
+        if os.getpid() != self._process or not self._lock.acquire(timeout=PARK_SECONDS):
+            return False
+        if self._users or self._is_closed:
+            self._lock.release()
+            return False
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+        return True
+
+    def unpark(self) -> None:
+        """See `Parkable.unpark`."""
+        self._lock.release()
+
+    def leave(self) -> tuple[object, Path] | None:
+        """See `Parkable.leave`."""
+        for shared in (self._marker, self._turns):
+            if shared is not None:
+                shared.drop()
+        if self._connection is None or self.path is None:
+            return None
+        return self._connection, self.path
 
     def is_writable(self) -> bool:
         """Whether it is open for writing in this process."""
         refused = self.read_only or self.doubt is not None or os.getpid() != self._process
-        return self._connection is not None and not refused
+        return not self._is_closed and not refused
 
     def close(self) -> None:
         """Close the connection. Idempotent; a forked child leaves its parent's files alone."""
         if os.getpid() != self._process:
             return
         with self._lock:
-            if self._connection is not None:
-                self._close(self._connection)
-            self._connection = None
+            if not self._is_closed:
+                self._close()
+            self._connection, self._is_closed = None, True
 
-    def _close(self, connection: sqlite3.Connection) -> None:
+    def _close(self) -> None:
         """Close the connection, then say in the marker how the file was left."""
         writable = self.is_writable()
         try:
+            connection = self._open_connection()
             rows = rows_written(connection) if writable else 0
             connection.close()
             if self._turns is not None:
-                self._turns.close()
+                self._turns.drop()
             if writable and self._marker is not None:
                 self._marker.close(rows)
-        except (sqlite3.DatabaseError, OSError) as error:
+        except (sqlite3.DatabaseError, StoreError, OSError) as error:
             logger.warning("%s was not closed cleanly (%s)", self.place, error)
 
     def _translate(self) -> AbstractContextManager[None]:
         return translated(self.place, BUSY_SECONDS)
-
-
-def rows_written(db: sqlite3.Connection) -> int:
-    """How many rows were ever written; it only grows."""
-    return int(db.execute("SELECT coalesce(sum(seq), 0) FROM sqlite_sequence").fetchone()[0])

@@ -15,11 +15,11 @@ from typing import Any
 
 from langchain_memrl.config import LearningConfig
 from langchain_memrl.core.learning import q_step
-from langchain_memrl.errors import InputError
+from langchain_memrl.errors import StoreCorruptError
 from langchain_memrl.store import rows
 from langchain_memrl.store.base import Fingerprint
 from langchain_memrl.store.counters import count_intents
-from langchain_memrl.store.encoding import checksum, to_blob
+from langchain_memrl.store.encoding import RESTORE, checksum, to_blob
 from langchain_memrl.store.jsonl import FORMAT, Line, encode
 from langchain_memrl.store.meta import next_change
 
@@ -58,7 +58,9 @@ def _memories(db: sqlite3.Connection) -> Iterator[Line]:
         if memory["intent_id"] not in seen:
             seen.add(memory["intent_id"])
             yield from _rows(db, "intents", "WHERE id = ?", memory["intent_id"])
-        (text,) = _rows(db, "experiences", "WHERE seq = ?", memory["seq"])
+        text = next(_rows(db, "experiences", "WHERE seq = ?", memory["seq"]), None)
+        if text is None:
+            raise StoreCorruptError(f"memory {memory['id']} has lost its text; {RESTORE}")
         yield memory | {"text": text}
 
 
@@ -109,19 +111,8 @@ class Importer:
         for memory in moved:
             _replay(db, memory)
 
-    def finish(self, db: sqlite3.Connection, learning: LearningConfig) -> None:
-        """Measure the similarities of namespaces that grew past a power of two.
-
-        Raises:
-            InputError: A history led a Q out of the bank's reward range.
-        """
-        low, high = learning.reward_range
-        least, most = db.execute("SELECT min(q), max(q) FROM memories").fetchone()
-        if least is not None and not low <= least <= most <= high:
-            raise InputError(
-                f"the export led to Q from {least:g} to {most:g}, expected numbers inside "
-                f"reward_range ({low:g}, {high:g}); its rewards are of another bank, or damaged"
-            )
+    def finish(self, db: sqlite3.Connection) -> None:
+        """Measure the similarities of namespaces that grew past a power of two."""
         for namespace in sorted(self._namespaces):
             known = rows.find_calibration(db, namespace)
             count = count_intents(db, namespace)

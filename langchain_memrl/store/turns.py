@@ -6,14 +6,15 @@ time asks SQLite all the same.
 """
 
 import fcntl
-import os
 import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 
 from langchain_memrl.errors import StoreError
+from langchain_memrl.store.files import private_file
 
 FILE_NAME = "memrl.lock"
 PATIENCE_SECONDS = 5.0
@@ -25,7 +26,7 @@ class Turns:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
-        self._file: int | None = None
+        self._file: FileIO | None = None
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -36,7 +37,7 @@ class Turns:
         """
         try:
             if self._file is None:
-                self._file = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
+                self._file = private_file(self._path)
         except OSError as error:
             raise StoreError(f"{self._path} cannot be written ({error})") from error
         give_up = time.monotonic() + PATIENCE_SECONDS
@@ -47,14 +48,14 @@ class Turns:
         finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
-    def close(self) -> None:
-        """Release the file. Idempotent."""
+    def drop(self) -> None:
+        """Close the file. Idempotent."""
         if self._file is not None:
-            os.close(self._file)
+            self._file.close()
         self._file = None
 
 
-def _lock(file: int) -> bool:
+def _lock(file: FileIO) -> bool:
     """Take the lock if it is free."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

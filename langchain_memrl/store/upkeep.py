@@ -9,19 +9,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from langchain_memrl.config import LearningConfig
 from langchain_memrl.errors import (
     EmbeddingMismatchError,
     InputError,
     MemoryNotFoundError,
+    StoreError,
 )
 from langchain_memrl.store import changes, meta, reembedding
-from langchain_memrl.store.base import Fingerprint, Progress
+from langchain_memrl.store.base import Export, Fingerprint, Progress
 from langchain_memrl.store.files import new_file, new_folder
-from langchain_memrl.store.intake import Intake
-from langchain_memrl.store.jsonl import promised_lines, read_header, read_lines
+from langchain_memrl.store.jsonl import read_lines
 from langchain_memrl.store.sidecar import FILE_NAME, Sidecar
-from langchain_memrl.store.transfer import BATCH, Importer, count_rows, export_lines, in_batches
+from langchain_memrl.store.transfer import Importer, count_rows, export_lines, in_batches
 from langchain_memrl.store.vectors import VectorCache
 
 BACKUP_PAGES = 2000
@@ -77,11 +76,15 @@ class Upkeep(ABC):
             path = temporary / FILE_NAME
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             with self._sidecar.read() as db, closing(sqlite3.connect(path)) as copy:
-                db.backup(
-                    copy,
-                    pages=BACKUP_PAGES,
-                    progress=progress and (lambda _, left, total: progress(total - left, total)),
-                )
+                try:
+                    db.backup(
+                        copy,
+                        pages=BACKUP_PAGES,
+                        progress=progress
+                        and (lambda _, left, total: progress(total - left, total)),
+                    )
+                except sqlite3.OperationalError as error:
+                    raise StoreError(f"{folder} cannot be written ({error})") from error
             with path.open("rb+") as file:
                 os.fsync(file.fileno())
 
@@ -99,19 +102,10 @@ class Upkeep(ABC):
             os.fsync(file.fileno())
         return done
 
-    def import_jsonl(self, path: Path, progress: Progress | None = None) -> int:
-        """Add what an export holds and this bank lacks, in batches; repeating it completes it.
-
-        The file is read twice: nothing of it is taken over before all of it was checked.
-        """
-        total = promised_lines(path)
-        learning, model = read_header(path)
-        intake = Intake(learning, None if model is None else model.probes.shape[1])
-        for done, _ in enumerate(read_lines(path, intake.check), start=2):
-            if progress is not None and done % BATCH == 0:
-                progress(done, 2 * total)
-        intake.finish()
-        self._adopt(learning, model)
+    def import_jsonl(self, path: Path, export: Export, progress: Progress | None = None) -> int:
+        """Add what a checked export holds and this bank lacks; repeating it completes it."""
+        self._adopt(export)
+        total = export.lines
         importer, done = Importer(), total
         for batch in in_batches(read_lines(path)):
             with self._sidecar.write() as db:
@@ -120,20 +114,33 @@ class Upkeep(ABC):
             if progress is not None:
                 progress(done, 2 * total)
         with self._sidecar.write() as db:
-            importer.finish(db, meta.learning(db))
+            importer.finish(db)
         if progress is not None:
             progress(2 * total, 2 * total)
         return total
 
-    def _adopt(self, learning: LearningConfig, model: Fingerprint | None) -> None:
-        """Take over the settings of a new bank; refuse vectors of another model."""
+    def _adopt(self, export: Export) -> None:
+        """Take over the settings of a new bank; refuse what cannot be merged with this one.
+
+        Raises:
+            EmbeddingMismatchError: The vectors are of another model.
+            InputError: The rewards are of another range.
+        """
         with self._sidecar.write() as db:
             try:
-                meta.claim_model(db, model)
+                meta.claim_model(db, export.model)
             except EmbeddingMismatchError as error:
                 raise EmbeddingMismatchError(f"{error}; or import into a new bank") from error
             if not db.execute("SELECT 1 FROM episodes LIMIT 1").fetchone():
-                meta.save_learning(db, learning)
+                meta.save_learning(db, export.learning)
+                return
+            low, high = meta.learning(db).reward_range
+            if not low <= export.lowest <= export.highest <= high:
+                raise InputError(
+                    f"the export has rewards from {export.lowest:g} to {export.highest:g}, this "
+                    f"bank's reward_range is ({low:g}, {high:g}): configure it first, or import "
+                    "into a new bank; nothing was taken over"
+                )
 
     def reembed(
         self,
@@ -151,6 +158,8 @@ class Upkeep(ABC):
                 texts, after = reembedding.missing_texts(db, after)
             vectors = embed(texts) if texts else ()
             with self._sidecar.write() as db:
+                if reembedding.is_done(db, model):
+                    break
                 reembedding.keep(db, texts, vectors)
                 if not texts:
                     ready, after = reembedding.exchange(db), 0
@@ -163,6 +172,8 @@ class Upkeep(ABC):
 
     def compact(self) -> None:
         """Free the space of forgotten rows and leave no trace of them in any file."""
+        with self._sidecar.write() as db:
+            reembedding.drop_unused(db)
         with self._sidecar.alone() as db:
             db.execute("VACUUM")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

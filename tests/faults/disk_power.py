@@ -105,11 +105,11 @@ class Disk:
 
 
 def mix(versions, rng):
-    """Each block, and the length, as of some version."""
+    """Each block, and the length, as of some version that had such a block."""
     length = len(rng.choice(versions))
     blocks = []
     for start in range(0, length, BLOCK):
-        block = rng.choice(versions)[start : start + BLOCK]
+        block = rng.choice([one for one in versions if len(one) > start])[start : start + BLOCK]
         blocks.append(block.ljust(BLOCK, b"\0"))
     return b"".join(blocks)[:length]
 

@@ -62,7 +62,7 @@ def test_whatever_crashes_and_resumes_every_episode_is_learned_once(
         assert bank.get(seed.id).q_value == pytest.approx(closed_form(REWARD, number + 1), abs=1e-9)
     assert crashed > 20
     assert bank.get(seed.id).updates == bank.get(seed.id).selections == episodes
-    written = bank.list(filter={"source": "agent"})
+    written = bank.list(filter={"source": "agent"}, limit=None)
     assert sorted(memory.intent for memory in written) == sorted(
         f"{TASK} {number}" for number in range(episodes)
     )
