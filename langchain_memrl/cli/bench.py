@@ -1,6 +1,8 @@
 """`memrl bench`: what a bank costs on this machine."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +34,6 @@ def bench(
     from langchain_memrl.bench.report import as_json as plain
     from langchain_memrl.bench.report import as_table, draw, machine
 
-    logging.getLogger("langchain_memrl").setLevel(logging.ERROR)  # recalls without an episode
     missing: dict[str, str] = {}
     plan = [
         (size, dimension)
@@ -41,7 +42,7 @@ def bench(
     ]
     console = Console(stderr=True)
     rows, memory = imports(max(1, min(3, rounds // 5)))
-    with console.status("measuring") as status:
+    with console.status("measuring") as status, _quiet():
         for place, (size, dimension) in enumerate(plan, start=1):
             status.update(f"{place} of {len(plan)}: {size:,} memories, {dimension} numbers each")
             found = measure(size, dimension, rounds=rounds, peers=peers)
@@ -64,6 +65,18 @@ def bench(
         typer.echo(f"memory after the import, {name}: {size_:.0f} MB")
     for name, reason in missing.items():
         typer.echo(f"not measured: {name}, {reason}")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the warning about recalls that carry no episode id: here they are meant."""
+    logger = logging.getLogger("langchain_memrl")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _numbers(name: str, text: str) -> list[int]:

@@ -191,7 +191,7 @@ def test_a_file_cut_off_or_zeroed_anywhere_never_gives_a_wrong_answer(good, dama
 def test_an_empty_database_beside_its_marker_is_no_new_bank(damaged):
     for crashed in (False, True):
         folder, _ = damaged(DATABASE, lambda data: b"", crashed=crashed)
-        with pytest.raises(StoreCorruptError, match=f"{DATABASE}.*empty or missing.*{MARKER}"):
+        with pytest.raises(StoreCorruptError, match=f"{DATABASE} is empty or missing"):
             open_bank(folder)
         assert (folder / DATABASE).read_bytes() == b""
 
