@@ -1,8 +1,11 @@
 """Connections to a bank's database."""
 
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
+
+from langchain_memrl.store.faults import is_busy
 
 MEMORY = ":memory:"
 
@@ -25,6 +28,20 @@ def connect(path: Path | None, seconds: float, *, read_only: bool = False) -> sq
         check_same_thread=False,
         uri=path is not None,
     )
+
+
+def write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
+    """Switch to WAL. Where two processes do so at once, SQLite refuses one without waiting."""
+    give_up = time.monotonic() + seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > give_up:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _for_reading(path: Path, seconds: float) -> str:

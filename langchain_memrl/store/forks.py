@@ -41,7 +41,7 @@ def watch(one: Parkable) -> None:
     """Park it at every fork from now on."""
     with _guard:
         if not _hooks:
-            os.register_at_fork(before=_before, after_in_parent=_unpark, after_in_child=_leave)
+            os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_leave)
             _hooks.append(True)
         _watched.add(one)
 
@@ -65,13 +65,15 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _before() -> None:
+    _guard.acquire()
     _parked[:] = [one for one in list(_watched) if one.park()]
 
 
-def _unpark() -> None:
+def _after() -> None:
     for one in _parked:
         one.unpark()
     _parked.clear()
+    _guard.release()
 
 
 def _leave() -> None:
@@ -79,4 +81,4 @@ def _leave() -> None:
         left = one.leave()
         if left is not None and left[1].exists():
             _inherited.append((left[0], _identity(left[1])))
-    _unpark()
+    _after()

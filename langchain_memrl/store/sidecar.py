@@ -4,7 +4,6 @@ import logging
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
@@ -14,8 +13,8 @@ from langchain_memrl.errors import (
     StoreError,
     StoreNotFoundError,
 )
-from langchain_memrl.store.connection import MEMORY, connect
-from langchain_memrl.store.faults import is_busy, translated
+from langchain_memrl.store.connection import MEMORY, connect, write_ahead
+from langchain_memrl.store.faults import translated
 from langchain_memrl.store.files import make_file
 from langchain_memrl.store.forks import check_inherited, watch
 from langchain_memrl.store.marker import Marker
@@ -47,6 +46,7 @@ class Sidecar:
         self.read_only = read_only
         self._lock = threading.RLock()
         self._users = 0  # blocks of this thread that hold the lock
+        self._snapshots = 0
         self._is_closed = False
         self._process = os.getpid()
         self._connection: sqlite3.Connection | None = None
@@ -101,7 +101,7 @@ class Sidecar:
         else:
             if 0 < version < len(MIGRATIONS):
                 self._mark_open(connection)
-            self._write_ahead(connection)
+            write_ahead(connection, BUSY_SECONDS)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA secure_delete = ON")
             migrate(connection)
@@ -136,19 +136,6 @@ class Sidecar:
         """
         if self.doubt:
             raise StoreCorruptError(f"{self.doubt}; verify() tells more")
-
-    def _write_ahead(self, connection: sqlite3.Connection) -> None:
-        """Switch to WAL. Where two processes do so at once, SQLite refuses one without waiting."""
-        give_up = time.monotonic() + BUSY_SECONDS
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:
-                if not is_busy(error) or time.monotonic() > give_up:
-                    raise
-                time.sleep(0.01)
-            else:
-                return
 
     @contextmanager
     def read(self, *, doubted: bool = False) -> Iterator[sqlite3.Connection]:
@@ -204,12 +191,16 @@ class Sidecar:
             return
         self.check_open()
         self._check_trusted()
-        with (
-            self._translate(),
-            closing(connect(self.path, BUSY_SECONDS, read_only=True)) as db,
-        ):
-            db.execute("BEGIN")
-            yield db
+        self._snapshots += 1
+        try:
+            with (
+                self._translate(),
+                closing(connect(self.path, BUSY_SECONDS, read_only=True)) as db,
+            ):
+                db.execute("BEGIN")
+                yield db
+        finally:
+            self._snapshots -= 1
 
     @contextmanager
     def alone(self) -> Iterator[sqlite3.Connection]:
@@ -263,7 +254,7 @@ class Sidecar:
         for shared in (self._marker, self._turns):
             if shared is not None:
                 shared.drop()
-        if self._connection is None or self.path is None:
+        if self.path is None or (self._connection is None and not self._snapshots):
             return None
         return self._connection, self.path
 

@@ -143,6 +143,21 @@ def test_a_child_forked_in_the_middle_of_a_transaction_cannot_open_that_bank(fol
     assert intents(folder) == ["goes on"]
 
 
+def test_a_child_forked_in_the_middle_of_an_export_cannot_open_that_bank(
+    folder, in_child, tmp_path
+):
+    parent, answers = open_bank(folder), []
+    parent.remember_many([{"intent": "task", "lesson": "x"}] * 1100)
+
+    def progress(done, total):
+        answers.append(in_child(lambda: open_bank(folder)))
+
+    parent.export_jsonl(tmp_path / "dump.jsonl", progress=progress)
+    assert len(answers) >= 2
+    assert all("cannot be opened here" in answer for answer in answers)
+    assert in_child(lambda: len(open_bank(folder).list(limit=None))) == "returned 1100"
+
+
 def test_the_parent_goes_on_after_any_number_of_forks(folder):
     parent = open_bank(folder)
     for number in range(5):
