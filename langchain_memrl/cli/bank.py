@@ -21,7 +21,7 @@ from langchain_memrl.memory import EpisodicMemory
 from langchain_memrl.types import Memory
 
 Bank = Annotated[Path, typer.Argument(envvar="MEMRL_DSN", help="The bank's folder.")]
-Namespace = Annotated[str, typer.Option(help="Which namespace to look into.")]
+Namespace = Annotated[str, typer.Option(help="Which namespace.")]
 EmbeddingsName = Annotated[
     str, typer.Option(envvar="MEMRL_EMBEDDINGS", help="module:factory of the embeddings.")
 ]
@@ -133,6 +133,11 @@ def load_embeddings(name: str) -> Embeddings:
         InputError: There is no such factory, or it makes something else.
     """
     module, _, factory = name.partition(":")
+    if not factory:
+        raise InputError(
+            f"--embeddings is {name!r}; expected module:factory, for example "
+            "langchain_memrl.offline:HashingEmbeddings"
+        )
     sys.path.insert(0, "")  # a module beside the caller, as `python -m` finds it
     try:
         made = getattr(importlib.import_module(module), factory)()

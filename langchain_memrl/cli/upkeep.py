@@ -59,9 +59,9 @@ def verify(bank: Bank, as_json: Json = False) -> None:
     else:
         for problem in found.problems:
             typer.echo(problem)
-        typer.echo(
-            f"{len(found.problems)} problems in {found.memories} memories, {found.intents} intents"
-        )
+        count = len(found.problems)
+        problems = "1 problem" if count == 1 else f"{count} problems"
+        typer.echo(f"{problems} in {found.memories} memories, {found.intents} intents")
     raise typer.Exit(0 if found.ok else 1)
 
 

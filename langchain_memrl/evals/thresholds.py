@@ -59,7 +59,7 @@ def passed(
     if not foreign or len(own) <= max(sizes):
         raise InputError(
             f"got {len(own)} own and {len(foreign)} foreign tasks; expected at least one foreign "
-            f"and more own tasks than the largest bank holds ({max(sizes)})"
+            f"and more own tasks than the largest bank holds ({max(sizes)}; choose other sizes)"
         )
     known = _Known(embeddings)
     for size in sizes:

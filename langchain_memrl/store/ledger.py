@@ -28,7 +28,7 @@ from langchain_memrl.store.recalls import (
     row_numbers,
 )
 from langchain_memrl.store.rows import batches, find_episode, insert_memory, marks
-from langchain_memrl.types import Credit, Reinforcement
+from langchain_memrl.types import Credit, Episode, Reinforcement
 
 # --- reinforce ----------------------------------------------------------------------------------
 
@@ -46,7 +46,8 @@ def reinforce(
     if earlier is not None:
         return earlier
     learning.reward(entry.reward)
-    ids = _rewarded_ids(db, entry, now)
+    known = find_episode(db, entry.namespace, entry.episode_id)
+    ids = _rewarded_ids(db, entry, known, now)
     episode = open_episode(db, entry.namespace, entry.episode_id, now)
     numbers = row_numbers(db, entry.namespace, ids)
     moved = [id for id in ids if id in numbers]
@@ -57,8 +58,10 @@ def reinforce(
         "VALUES (?, ?, 'reinforce', ?, ?, ?)",
         (entry.namespace, entry.episode_id, entry.reward, json.dumps(skipped), now),
     )
-    _write_held(db, entry.namespace, entry.episode_id, entry.raw_id, learning, now)
-    written = _written_memory(db, entry.namespace, entry.episode_id)
+    written = None if known is None else known.memory_id
+    if written is None and _holds_answer(db, episode):
+        _write_held(db, entry.namespace, entry.episode_id, entry.raw_id, learning, now)
+        written = _written_memory(db, entry.namespace, entry.episode_id)
     return Reinforcement(entry.episode_id, entry.reward, True, credits, skipped, written)
 
 
@@ -98,9 +101,16 @@ def _written_memory(db: sqlite3.Connection, namespace: str, episode_id: str) -> 
     return None if known is None else known.memory_id
 
 
-def _rewarded_ids(db: sqlite3.Connection, entry: RewardEntry, now: str) -> tuple[str, ...]:
+def _holds_answer(db: sqlite3.Connection, episode: int) -> bool:
+    """Whether an episode holds an answer that waits for its reward."""
+    sql = "SELECT held_intent IS NOT NULL FROM episodes WHERE seq = ?"
+    return bool(db.execute(sql, (episode,)).fetchone()[0])
+
+
+def _rewarded_ids(
+    db: sqlite3.Connection, entry: RewardEntry, known: Episode | None, now: str
+) -> tuple[str, ...]:
     """What the episode recorded; explicit ids open it, or have to be the recorded ones."""
-    known = find_episode(db, entry.namespace, entry.episode_id)
     recorded = known.memory_ids if known is not None else ()
     if entry.ids is None:
         if known is None:

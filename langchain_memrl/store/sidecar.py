@@ -62,7 +62,7 @@ class Sidecar:
             if read_only or not create:
                 raise StoreNotFoundError(
                     f"there is no memory bank at {self.path.parent}; "
-                    "open it with create=True to make one"
+                    "check the path, or open it with create=True to make one"
                 )
             make_file(self.path)
         with self._translate():
