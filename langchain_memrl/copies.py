@@ -63,14 +63,16 @@ class Copies(Operations):
             path: A file made by `export_jsonl`.
             location: As in `open`.
             embeddings: As in `open`; not called.
-            progress: Called now and then with lines done and lines in all.
+            progress: Called now and then with lines done and in all; every line counts twice,
+                because the whole file is checked before anything of it is taken over.
             **options: As in `open`.
 
         Returns:
             The open bank.
 
         Raises:
-            InputError: The file is no complete export.
+            InputError: The file is no complete export, holds something unusable, or has rewards
+                outside the bank's range; nothing was taken over.
             EmbeddingMismatchError: The bank's vectors are of another model.
         """
         file = Path(path).expanduser()

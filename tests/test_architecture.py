@@ -38,12 +38,12 @@ LAYERS = (
 ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 NAMES_ONLY = ("__init__", "__main__")  # these two only pass on what is above them
 
-# A package, and the only places that may name it; the bench measures the bare packages too.
+# A package, and the only places that may name it.
 HOMES = {
-    "faiss": {"store", "bench"},
-    "sqlite3": {"store", "bench"},
+    "faiss": {"store"},
+    "sqlite3": {"store"},
     "psycopg": {"store"},
-    "langgraph": {"graph", "middleware", "bench"},
+    "langgraph": {"graph", "middleware"},
     "typer": {"cli"},
 }
 WITHOUT_LANGCHAIN = {name for name, row in ROW.items() if row <= ROW["store"]}

@@ -10,19 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from langchain_memrl.bench.data import Tasks, fill
-from langchain_memrl.bench.floors import (
-    BareSqlite,
-    NoOpRetriever,
-    flat_faiss,
-    no_op_graph,
-    numpy_product,
-    synced_write,
-)
+from langchain_memrl.bench.floors import NoOpRetriever, numpy_product, synced_write
 from langchain_memrl.bench.rivals import open_rivals
 from langchain_memrl.bench.rows import Found, Goal, Row
 from langchain_memrl.bench.timing import in_turns, sum_of, summary
 from langchain_memrl.memory import EpisodicMemory
 from langchain_memrl.retriever import MemRLRetriever
+from langchain_memrl.store.bare import BareSqlite, flat_faiss
 
 K = 5
 OPEN_ROUNDS = 5
@@ -166,6 +160,7 @@ def _graph(memory: EpisodicMemory, retriever: MemRLRetriever, tasks: Tasks, roun
     from langchain_core.runnables import Runnable, RunnableLambda
 
     from langchain_memrl.graph import create_memrl_graph
+    from langchain_memrl.graph.bare import no_op_graph
     from langchain_memrl.summarizers import verbatim
 
     size, dimension = tasks.vectors.shape

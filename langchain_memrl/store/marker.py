@@ -112,10 +112,13 @@ class Marker:
         state = self.read()
         return 0 if state is None or state.closed else state.rows
 
+    @property
+    def is_open(self) -> bool:
+        """Whether this connection has said that the database changes."""
+        return self._file is not None
+
     def open(self) -> None:
         """Say, before the first write, that the database changes from now on."""
-        if self._file is not None:
-            return
         file = private_file(self.path)
         fcntl.flock(file, fcntl.LOCK_SH)
         self._file = file

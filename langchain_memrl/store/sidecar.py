@@ -119,7 +119,7 @@ class Sidecar:
 
         It may only say that there is a bank once the file itself holds it, not the log alone.
         """
-        if self._marker is None or self.path is None:
+        if self._marker is None or self.path is None or self._marker.is_open:
             return
         if self.path.stat().st_size == 0:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

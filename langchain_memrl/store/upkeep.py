@@ -163,6 +163,7 @@ class Upkeep(ABC):
                 reembedding.keep(db, texts, vectors)
                 if not texts:
                     ready, after = reembedding.exchange(db), 0
+                if ready:
                     self._vectors.rebuild(db)
                     self._vectors.save(db)
             made += len(texts)
