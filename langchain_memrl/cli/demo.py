@@ -57,9 +57,8 @@ def demo(
         records = _run(chat, episodes, seed, console)
     header = Header(
         suite="runbooks",
-        seed=seed,
         model=name,
-        settings={"episodes": episodes, "epochs": EPOCHS, "k": 1, "render": "turns"},
+        settings={"seed": seed, "episodes": episodes, "epochs": EPOCHS, "k": 1, "render": "turns"},
         versions={package: version(package) for package in VERSIONS},
     )
     summary = _save(out, header, records, time.perf_counter() - started)
@@ -159,7 +158,6 @@ def _save(
         "per_epoch": per_epoch,
         "verdict": verdict(records),
         "model": header.model,
-        "seed": header.seed,
         **header.settings,
         "seconds": round(seconds, 1),
     }

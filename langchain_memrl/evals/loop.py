@@ -57,14 +57,17 @@ def run_runbooks(
                     started = time.perf_counter()
                     result = _answer(loops[arm.name], ticket, episode_id)
                     yield EpisodeRecord(
+                        world="",
                         arm=arm.name,
+                        seed=seed,
                         epoch=epoch,
                         step=step,
                         task=ticket.id,
-                        answer=result["messages"][-1].text,
                         success=result["reward"] > 0,
                         **_shown(banks[arm.name], ticket, episode_id),
                         seconds=time.perf_counter() - started,
+                        reward=result["reward"],
+                        answer=result["messages"][-1].text,
                     )
                 step += 1
 

@@ -44,5 +44,5 @@ def running_success(records: Sequence[EpisodeRecord], arm: str, window: int = 8)
     return [_share(won[max(0, end - window) : end]) for end in range(1, len(won) + 1)]
 
 
-def _share(values: Sequence[bool]) -> float:
-    return sum(values) / len(values) if values else 0.0
+def _share(values: Sequence[bool | None]) -> float:
+    return sum(map(bool, values)) / len(values) if values else 0.0

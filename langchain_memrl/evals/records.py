@@ -1,13 +1,14 @@
-"""What an experiment leaves behind: one JSON line per episode, after a header.
+"""What an experiment leaves behind: JSON lines, a header first, then one line per episode.
 
-Every number that is shown is computed from these lines.
+Every number that is shown is computed from these lines. A line names its world, arm and seed, so
+that files can be put together and read by any tool.
 """
 
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_memrl.errors import InputError
 
@@ -18,14 +19,12 @@ class Header:
 
     Attributes:
         suite: The suite's name.
-        seed: Seed of world and order.
-        model: The model's name.
-        settings: Everything else that was chosen, as plain values.
-        versions: Versions of this package and what it stands on.
+        model: The model's name; empty where none is asked.
+        settings: Everything that was chosen, as plain values: protocol, epochs, batch, seeds ...
+        versions: Versions of this package, of what it stands on and of the environment.
     """
 
     suite: str
-    seed: int
     model: str
     settings: dict[str, Any]
     versions: dict[str, str]
@@ -36,57 +35,124 @@ class EpisodeRecord:
     """One task answered by one arm.
 
     Attributes:
+        world: Which variant of the suite; empty where it has one.
         arm: Which configuration answered.
+        seed: Which draw of tasks and order.
         epoch: Which pass over the tasks, from 0.
         step: Which task of the arm, counted over all epochs, from 0.
         task: The task's id.
-        answer: What the model said.
-        success: Whether it was right.
+        success: Whether it was solved; None where the environment failed, which is no failure.
         shown: Ids of the memories in the prompt, best first.
         q_values: Their Q at that moment, in the same order.
         seconds: How long it took.
+        split: `"train"`, or `"held_out"` where the bank was frozen and the task is a new one.
+        reward: What the bank was told; None: nothing.
+        written: Id of the memory that the episode wrote; empty: none.
+        answer: What was answered.
+        error: Why the environment failed; empty: it did not.
+        prompt_tokens: Tokens sent, over all calls.
+        completion_tokens: Tokens received.
+        calls: Calls of the model, summaries included.
     """
 
+    world: str
     arm: str
+    seed: int
     epoch: int
     step: int
     task: str
-    answer: str
-    success: bool
+    success: bool | None
     shown: tuple[str, ...]
     q_values: tuple[float, ...]
     seconds: float
+    split: str = "train"
+    reward: float | None = None
+    written: str = ""
+    answer: str = ""
+    error: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    calls: int = 0
 
 
-def write_records(path: Path, header: Header, records: Iterable[EpisodeRecord]) -> None:
-    """Write header and episodes as JSON lines."""
+@dataclass(frozen=True, slots=True)
+class BankRecord:
+    """An arm's bank after an epoch, one entry per memory, oldest first.
+
+    Attributes:
+        world: See `EpisodeRecord`, like `arm`, `seed` and `epoch`.
+        arm: Which configuration.
+        seed: Which draw.
+        epoch: After which pass.
+        ids: The memories.
+        q_values: Their Q.
+        updates: How often Q moved.
+        failures: Whether the episode that wrote it failed.
+    """
+
+    world: str
+    arm: str
+    seed: int
+    epoch: int
+    ids: tuple[str, ...]
+    q_values: tuple[float, ...]
+    updates: tuple[int, ...]
+    failures: tuple[bool, ...]
+
+
+KINDS: dict[str, type[Any]] = {"header": Header, "episode": EpisodeRecord, "bank": BankRecord}
+NAMES = {kind: name for name, kind in KINDS.items()}
+
+
+class Records(NamedTuple):
+    """The content of one file."""
+
+    header: Header
+    episodes: list[EpisodeRecord]
+    banks: list[BankRecord]
+
+
+def line(value: Header | EpisodeRecord | BankRecord) -> str:
+    """One record as a line of JSON, its end included."""
+    return json.dumps({"kind": NAMES[type(value)], **asdict(value)}, ensure_ascii=False) + "\n"
+
+
+def write_records(
+    path: Path, header: Header, records: Iterable[EpisodeRecord | BankRecord]
+) -> None:
+    """Write a whole file."""
     with path.open("w", encoding="utf-8") as file:
-        file.write(_line("header", header))
-        file.writelines(_line("episode", record) for record in records)
+        file.write(line(header))
+        file.writelines(map(line, records))
 
 
-def read_records(path: Path) -> tuple[Header, list[EpisodeRecord]]:
-    """Read a file of `write_records`.
+def read_records(path: Path) -> Records:
+    """Read a file.
 
     Raises:
         InputError: It is no such file.
     """
     try:
-        first, *rest = (json.loads(line) for line in path.read_text("utf-8").splitlines())
-        header = Header(**_fields(first, "header"))
-        records = [EpisodeRecord(**_fields(line, "episode")) for line in rest]
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        with path.open(encoding="utf-8") as file:
+            values = list(map(_value, file))
+        header = values[0]
+        if not isinstance(header, Header):
+            raise ValueError(f"expected a header first, got {NAMES[type(header)]}")
+    except (OSError, ValueError, TypeError, KeyError, IndexError) as error:
         raise InputError(f"{path} holds no records ({error})") from error
-    return header, records
+    return Records(
+        header,
+        [value for value in values if isinstance(value, EpisodeRecord)],
+        [value for value in values if isinstance(value, BankRecord)],
+    )
 
 
-def _line(kind: str, value: Header | EpisodeRecord) -> str:
-    return json.dumps({"kind": kind, **asdict(value)}, ensure_ascii=False) + "\n"
-
-
-def _fields(line: dict[str, Any], kind: str) -> dict[str, Any]:
-    if line.pop("kind") != kind:
-        raise ValueError(f"expected a line of kind {kind}")
-    return {
-        name: tuple(value) if isinstance(value, list) else value for name, value in line.items()
-    }
+def _value(text: str) -> Any:
+    fields = json.loads(text)
+    kind = KINDS[fields.pop("kind")]
+    return kind(
+        **{
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in fields.items()
+        }
+    )

@@ -30,8 +30,8 @@ def test_the_demo_runs_the_real_model_and_leaves_records_summary_and_figure(
     assert summary["last_epoch"].keys() == {"none", "rag", "memrl", "oracle"}
     assert summary["last_epoch"]["none"] == 0.0
     assert summary["last_epoch"]["oracle"] > 0.0
-    header, records = read_records(out / "records.jsonl")
-    assert (header.seed, header.model, len(records)) == (1, "smollm2-135m-instruct", 24)
+    header, records, _ = read_records(out / "records.jsonl")
+    assert (header.settings["seed"], header.model, len(records)) == (1, "smollm2-135m-instruct", 24)
     assert (out / "learning_curves.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -4,14 +4,20 @@ import pytest
 
 from langchain_memrl.errors import InputError
 from langchain_memrl.evals import metrics
-from langchain_memrl.evals.records import EpisodeRecord, Header, read_records, write_records
+from langchain_memrl.evals.records import (
+    BankRecord,
+    EpisodeRecord,
+    Header,
+    read_records,
+    write_records,
+)
 from langchain_memrl.evals.report import epoch_table, terminal_curves, verdict
 
-HEADER = Header("runbooks", 7, "tiny", {"k": 1}, {"numpy": "2"})
+HEADER = Header("runbooks", "tiny", {"seed": 7, "k": 1}, {"numpy": "2"})
 
 
 def episode(arm: str, epoch: int, task: str, success: bool, step: int = 0) -> EpisodeRecord:
-    return EpisodeRecord(arm, epoch, step, task, "Cedar", success, ("m1",), (0.3,), 0.1)
+    return EpisodeRecord("", arm, 7, epoch, step, task, success, ("m1",), (0.3,), 0.1)
 
 
 # Arm "a": task x fails, then succeeds twice; task y succeeds, then fails twice.
@@ -46,8 +52,9 @@ def test_arms_come_in_the_order_of_the_records() -> None:
 
 
 def test_records_come_back_as_they_were_written(tmp_path: Path) -> None:
-    write_records(tmp_path / "r.jsonl", HEADER, RECORDS)
-    assert read_records(tmp_path / "r.jsonl") == (HEADER, RECORDS)
+    bank = BankRecord("", "a", 7, 0, ("m1",), (0.3,), (1,), (False,))
+    write_records(tmp_path / "r.jsonl", HEADER, [*RECORDS, bank])
+    assert read_records(tmp_path / "r.jsonl") == (HEADER, RECORDS, [bank])
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"kind": "episode"}', "no json"])
