@@ -1,6 +1,5 @@
 """The vector indexes of a bank: one per namespace, kept level with SQLite, cached in one file."""
 
-import hashlib
 import logging
 import os
 import sqlite3
@@ -13,7 +12,8 @@ from langchain_memrl.errors import StoreCorruptError, StoreError
 from langchain_memrl.store.base import Vector
 from langchain_memrl.store.encoding import RESTORE, to_blob
 from langchain_memrl.store.files import sync_folder
-from langchain_memrl.store.index import FaissIndex, Hits, Ids, VectorIndex, from_bytes, to_bytes
+from langchain_memrl.store.index import FaissIndex, Hits, Ids, VectorIndex
+from langchain_memrl.store.index_file import DamagedFileError, IndexFile, Stamp, write_index
 from langchain_memrl.store.meta import count, get_meta, set_meta
 from langchain_memrl.store.rows import checked_vector, find_calibration
 
@@ -25,14 +25,15 @@ FILE_NAME = "intents.faiss"
 class VectorCache:
     """Finds nearest intents. Everything in it can be made again from SQLite.
 
-    The file is stamped, in SQLite, with the change it was written at and its SHA-256; it is read
-    only when both fit and then brought up to date with the rows that are newer.
-    Callers hold the store's lock.
+    The file is stamped, in SQLite, with the change it was written at and checksums of its blocks.
+    It is used only where they fit, and brought up to date with the rows that are newer. Callers
+    hold the store's lock.
     """
 
     def __init__(self, folder: Path | None) -> None:
         self.path = None if folder is None else folder / FILE_NAME
         self._indexes: dict[str, VectorIndex] = {}
+        self._file: IndexFile | None = None  # what the indexes began with
         self._seen = -1  # the change the indexes are level with; -1: not loaded
         self._saved = -1
         self._generation = 0  # the bank's model that their vectors are of
@@ -58,12 +59,32 @@ class VectorCache:
 
         As of the last `catch_up`, which `calibration` does.
         """
+        self._check_file(db, namespace)
         index = self._indexes.get(namespace)
         if index is None:
             return Hits(np.empty(0, dtype=np.int64), np.empty(0))
-        if excluded.size:
-            allowed = np.setdiff1d(index.ids if allowed is None else allowed, excluded)
-        return index.search(query, limit, allowed)
+        hits = index.search(query, limit + excluded.size, allowed)
+        if not excluded.size:
+            return hits
+        others = ~np.isin(hits.ids, excluded)
+        return Hits(hits.ids[others][:limit], hits.similarity[others][:limit])
+
+    def _check_file(self, db: sqlite3.Connection, namespace: str | None = None) -> None:
+        """Rebuild what came from a file that does not fit its stamp; None: look at all of it."""
+        if self._file is None:
+            return
+        names = [*self._indexes] if namespace is None else [namespace]
+        try:
+            for name in names:
+                self._file.check(name)
+        except DamagedFileError as error:
+            self._warn(error)
+            self.rebuild(db)
+
+    def _warn(self, error: Exception) -> None:
+        logger.warning(
+            "the vector index %s does not fit its bank (%s); it is rebuilt", self.path, error
+        )
 
     def catch_up(self, db: sqlite3.Connection) -> None:
         """Take over what any process wrote since the last look."""
@@ -91,7 +112,7 @@ class VectorCache:
 
     def _sizes(self) -> set[int]:
         """Bytes per vector of the indexes so far: one number, or none yet."""
-        return {4 * index.vectors.shape[1] for index in [*self._indexes.values()][:1]}
+        return {4 * index.dimension for index in [*self._indexes.values()][:1]}
 
     def _add(self, rows: list[tuple[int, str, bytes, int]]) -> None:
         groups: dict[str, dict[int, Vector]] = {}
@@ -108,26 +129,17 @@ class VectorCache:
         self._indexes[namespace].add(ids, vectors)
 
     def _load(self, db: sqlite3.Connection) -> None:
-        """Read the file where it fits; else start empty, and `catch_up` reads every row."""
-        self._indexes, self._seen = {}, 0
+        """Map the file where it fits; else start empty, and `catch_up` reads every row."""
+        self._indexes, self._file, self._seen = {}, None, 0
         if self.path is None or not self.path.exists():
             return
         try:
-            data = self.path.read_bytes()  # once: another process may replace the file meanwhile
-        except OSError as error:
-            logger.warning(
-                "the vector index %s cannot be read (%s); it is rebuilt", self.path, error
-            )
+            self._file = IndexFile(self.path, Stamp.from_json(get_meta(db, "index_stamp")))
+        except (OSError, ValueError, DamagedFileError) as error:
+            self._warn(error)
             return
-        if hashlib.sha256(data).hexdigest() != get_meta(db, "index_sha256"):
-            logger.warning("the vector index %s does not fit its bank; it is rebuilt", self.path)
-            return
-        ids, vectors = from_bytes(data)
-        names = dict(db.execute("SELECT id, namespace FROM intents"))
-        owners = np.array([names.get(int(id), "") for id in ids], dtype=object)
-        for namespace in sorted(set(owners) - {""}):
-            rows = owners == namespace
-            self._append(namespace, ids[rows], vectors[rows])
+        for namespace, (ids, vectors) in self._file.parts().items():
+            self._indexes[namespace] = FaissIndex.mapped(ids, vectors)
         self._seen = self._saved = count(db, "index_change")
 
     def is_unsaved(self) -> bool:
@@ -157,26 +169,23 @@ class VectorCache:
         self._saved = self._seen
 
     def _write(self, db: sqlite3.Connection, path: Path, temporary: Path) -> None:
-        ids = np.concatenate([index.ids for index in self._indexes.values()])
-        vectors = np.concatenate([index.vectors for index in self._indexes.values()])
-        order = np.argsort(ids)
-        data = to_bytes(ids[order], vectors[order])
+        self._check_file(db)
         try:
             with open(
                 os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb"
             ) as file:
-                file.write(data)
+                stamp = write_index(file, self._indexes)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
         set_meta(db, "index_change", self._seen)
-        set_meta(db, "index_sha256", hashlib.sha256(data).hexdigest())
+        set_meta(db, "index_stamp", stamp.to_json())
 
     def rebuild(self, db: sqlite3.Connection) -> None:
         """Forget everything and read every vector from SQLite again."""
-        self._indexes, self._seen, self._saved = {}, 0, -1
+        self._indexes, self._file, self._seen, self._saved = {}, None, 0, -1
         self._generation = count(db, "generation")
         self.catch_up(db)
 
@@ -184,6 +193,7 @@ class VectorCache:
         """Where the indexes differ from SQLite."""
         try:
             self.catch_up(db)
+            self._check_file(db)
         except StoreCorruptError as error:
             return [str(error)]
         rows = db.execute("SELECT id, namespace, vector FROM intents")
