@@ -38,6 +38,7 @@ class VectorCache:
         self._saved = -1
         self._generation = 0  # the bank's model that their vectors are of
         self._calibrations: dict[str, Calibration | None] = {}
+        self._state: object = None  # the database as last seen: others' commits, our changes
 
     def calibration(self, db: sqlite3.Connection, namespace: str) -> Calibration | None:
         """The namespace's similarity statistics; they change with its intents only."""
@@ -88,6 +89,12 @@ class VectorCache:
 
     def catch_up(self, db: sqlite3.Connection) -> None:
         """Take over what any process wrote since the last look."""
+        state = (db, *db.execute("PRAGMA data_version").fetchone(), db.total_changes)
+        if state != self._state:
+            self._take_over(db)
+            self._state = state
+
+    def _take_over(self, db: sqlite3.Connection) -> None:
         change, generation = count(db, "change"), count(db, "generation")
         if change == self._seen:
             return
@@ -186,6 +193,7 @@ class VectorCache:
     def rebuild(self, db: sqlite3.Connection) -> None:
         """Forget everything and read every vector from SQLite again."""
         self._indexes, self._file, self._seen, self._saved = {}, None, 0, -1
+        self._state = None
         self._generation = count(db, "generation")
         self.catch_up(db)
 
