@@ -145,20 +145,23 @@ def insert_memory(
         "created_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'trusted', ?)",
         (new.id, new.namespace, intent_id, q_init, q_init, new.outcome, new.source, now),
     ).lastrowid
+    parents, metadata = json.dumps(new.parents or ()), json.dumps(new.metadata, ensure_ascii=False)
+    texts = (new.id, new.namespace, new.intent, new.lesson, new.trajectory, new.outcome)
+    origin = (parents, "[]", new.episode_id, new.source, "trusted", now, now)
     db.execute(
         "INSERT INTO experiences (seq, episode_id, parents, derived_from, updated_at, "
-        "metadata, lesson, trajectory) VALUES (?, ?, ?, '[]', ?, ?, ?, ?)",
+        "metadata, lesson, trajectory, checksum) VALUES (?, ?, ?, '[]', ?, ?, ?, ?, ?)",
         (
             seq,
             new.episode_id,
-            json.dumps(new.parents or ()),
+            parents,
             now,
-            json.dumps(new.metadata, ensure_ascii=False),
+            metadata,
             new.lesson,
             new.trajectory,
+            checksum(*texts, *origin, metadata),  # see `memory_checksum`
         ),
     )
-    seal(db, int(seq or 0))
 
 
 def _insert_intent(db: sqlite3.Connection, new: NewMemory, vector: Vector) -> int:
