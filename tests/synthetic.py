@@ -12,7 +12,12 @@ GAIN = {"memrl": 0.08, "shrunk": 0.08, "rag": 0.01}
 HEADER = Header(
     "worlds",
     "",
-    {"protocol": "runtime", "epochs": 4, "tasks": 12, "guard": False},
+    {
+        "protocol": "runtime",
+        "epochs": 4,
+        "guard": False,
+        "arms": {arm: {"name": arm, "about": f"what {arm} is"} for arm in ARMS},
+    },
     {"langchain-memrl": "0.1.0", "numpy": "2.4.6"},
 )
 
@@ -28,7 +33,9 @@ def make_run(
     failures: list[bool] = []
     for epoch in range(epochs):
         for place in range(tasks):
-            chance = min(0.98, max(0.02, SKILL[arm] + GAIN.get(arm, 0) * epoch + hard - harm))
+            chance = min(
+                0.98, max(0.02, SKILL.get(arm, 0.45) + GAIN.get(arm, 0) * epoch + hard - harm)
+            )
             shown = tuple(draw.sample(q_values, min(3, len(q_values)))) if arm != "none" else ()
             chance += 0.2 * (sum(shown) / len(shown)) if shown else 0.0
             won = None if draw.random() < 0.01 else draw.random() < chance
@@ -40,7 +47,7 @@ def make_run(
                 epoch * tasks + place,
                 f"task-{place}",
                 won,
-                tuple(f"m{number}" for number in range(len(shown))),
+                tuple(f"memory-{number:020}" for number in range(len(shown))),
                 shown,
                 draw.expovariate(200) + (0.002 if arm != "none" else 0.0005),
                 reward=None if won is None else float(won),
@@ -58,7 +65,7 @@ def make_run(
             arm,
             seed,
             epoch,
-            tuple(f"m{number}" for number in range(len(q_values))),
+            tuple(f"memory-{number:020}" for number in range(len(q_values))),
             tuple(q_values),
             tuple(int(q != 0) for q in q_values),
             tuple(failures),

@@ -27,19 +27,22 @@ def report(
     from langchain_memrl.evals.contents import all_figures, report_data
     from langchain_memrl.evals.page import render_page
     from langchain_memrl.evals.printing import print_report
+    from langchain_memrl.evals.tables import tabulate
 
     experiment = _read(folder)
+    tables = tabulate(experiment)
+    figures = all_figures(experiment, tables)
     page = out or folder / "report.html"
     try:
-        page.write_text(render_page(experiment), encoding="utf-8")
+        page.write_text(render_page(experiment, tables, figures), encoding="utf-8")
     except OSError as error:
         raise InputError(f"--out {page} cannot be written ({error}); choose another") from error
     if as_json:
-        data = report_data(experiment, all_figures(experiment))
+        data = report_data(experiment, tables, figures)
         print_json({name: value for name, value in data.items() if name != "runs"})
         return
     console = Console()
-    print_report(experiment, console if console.is_terminal else Console(width=160))
+    print_report(experiment, tables, console if console.is_terminal else Console(width=160))
     console.print(f"Page: {page}", highlight=False, markup=False, soft_wrap=True)
 
 

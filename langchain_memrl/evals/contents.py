@@ -16,7 +16,7 @@ from langchain_memrl.evals.findings import findings, notes
 from langchain_memrl.evals.intervals import Comparison, Interval
 from langchain_memrl.evals.measures import MEASURES, Measure
 from langchain_memrl.evals.reading import Experiment
-from langchain_memrl.evals.tables import Row, arm_rows, comparisons, world_rows
+from langchain_memrl.evals.tables import INTERVALS, Row, Tables
 
 ALWAYS = ("success", "unanswered")
 
@@ -49,16 +49,16 @@ class Column:
         return self.show(row) if self.show else f"{value:,.{self.digits}f}"
 
 
-def arm_columns(experiment: Experiment) -> list[Column]:
+def arm_columns(tables: Tables) -> list[Column]:
     """Arm, runs, success with its interval, and the other measures that say anything."""
     first = [
         Column("arm", "Which configuration answered.", lambda row: row.arm),
         Column("runs", "Worlds times seeds.", lambda row: row.runs, 0),
     ]
-    return first + _measured(arm_rows(experiment))
+    return first + _measured(tables.arms)
 
 
-def world_columns(experiment: Experiment) -> list[Column]:
+def world_columns(tables: Tables) -> list[Column]:
     """The same per world, with the distance from no memory."""
     first = [
         Column("world", "Which variant of the tasks.", lambda row: row.world or "-"),
@@ -72,7 +72,7 @@ def world_columns(experiment: Experiment) -> list[Column]:
             lambda row: _with_ends(row.against_none),
         ),
     ]
-    return first + _measured(world_rows(experiment))
+    return first + _measured(tables.worlds)
 
 
 def _measured(rows: Sequence[Row]) -> list[Column]:
@@ -85,7 +85,8 @@ def _measured(rows: Sequence[Row]) -> list[Column]:
 
 
 def _column(measure: Measure) -> Column:
-    show = (lambda row: _with_ends(row.success)) if measure.key == "success" else None
+    ends = measure.key in INTERVALS
+    show = (lambda row: _with_ends(row.intervals[measure.key])) if ends else None
     return Column(
         measure.title, measure.meaning, lambda row: row.values[measure.key], measure.digits, show
     )
@@ -117,7 +118,7 @@ def _with_ends(one: Interval) -> str:
     )
 
 
-def all_figures(experiment: Experiment) -> list[Figure]:
+def all_figures(experiment: Experiment, tables: Tables) -> list[Figure]:
     """Every figure for which there are numbers."""
     over = "Mean over worlds and seeds; the bands are 95 % intervals over seeds."
     found = (
@@ -129,7 +130,7 @@ def all_figures(experiment: Experiment) -> list[Figure]:
             f"Share of the answered tasks solved in each epoch. {over}",
             lambda run: run.success,
         ),
-        against_arms_figure(experiment),
+        against_arms_figure(experiment, tables),
         curve_figure(
             experiment,
             "cumulative",
@@ -157,25 +158,27 @@ def all_figures(experiment: Experiment) -> list[Figure]:
         ),
         histogram_figure(experiment),
         calibration_figure(experiment),
-        cost_figure(experiment),
+        cost_figure(experiment, tables),
         against_rag_figure(experiment),
     )
     return [figure for figure in found if figure is not None]
 
 
-def report_data(experiment: Experiment, figures: Sequence[Figure]) -> dict[str, Any]:
+def report_data(
+    experiment: Experiment, tables: Tables, figures: Sequence[Figure]
+) -> dict[str, Any]:
     """All numbers of a report as plain values; NaN becomes None, six digits are kept."""
     data = {
         "simulated": experiment.simulated,
         "headers": experiment.headers,
         "measures": {measure.key: [measure.title, measure.meaning] for measure in MEASURES},
         "notes": notes(experiment),
-        "findings": findings(experiment),
-        "arms": [_line(row) for row in arm_rows(experiment)],
-        "worlds": [_line(row) for row in world_rows(experiment)],
+        "findings": findings(tables),
+        "arms": [_line(row) for row in tables.arms],
+        "worlds": [_line(row) for row in tables.worlds],
         "comparisons": {
-            measure: [_compared(one) for one in comparisons(experiment, measure)]
-            for measure in ("success", "mean_success")
+            measure: [_compared(one) for one in found]
+            for measure, found in tables.comparisons.items()
         },
         "figures": {figure.name: figure.data for figure in figures},
         "runs": _runs(experiment),
@@ -189,7 +192,7 @@ def _line(row: Row) -> dict[str, Any]:
         "arm": row.arm,
         "runs": row.runs,
         **row.values,
-        "success_interval": row.success,
+        "intervals": row.intervals,
         "against_none": row.against_none,
     }
 

@@ -15,12 +15,16 @@ from langchain_memrl.evals.tables import MEMRL, NONE, over_seeds
 LOOKS = {
     NONE: ("c0", ""),
     "placebo": ("c0", "2 3"),
-    "passk": ("c0", "7 3"),
+    "pass@k": ("c0", "7 3"),
     ORACLE: ("ink", "7 3"),
     MEMRL: ("c1", ""),
+    "memrl-rag": ("c1", "7 3"),
+    "memrl-plain": ("c1", "2 3"),
     "rag": ("c2", ""),
+    "shrunk": ("c3", ""),
+    "memp": ("c4", ""),
 }
-FREE = 6  # the colours c3 to c8 go to the other arms, in order
+FREE = 4  # the colours c5 to c8 go to the other arms, in order
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +53,12 @@ class Figure:
 def looks(arms: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Colour class and dashes of each arm, the same in every figure.
 
-    References are grey or dashed; with more arms than colours, dashes tell them apart.
+    References are grey or dashed, variants of MemRL share its colour and have other dashes.
     """
     others = [arm for arm in arms if arm not in LOOKS]
     found = {arm: LOOKS[arm] for arm in arms if arm in LOOKS}
     for place, arm in enumerate(others):
-        found[arm] = (f"c{3 + place % FREE}", ("", "5 3", "1 3")[place // FREE % 3])
+        found[arm] = (f"c{5 + place % FREE}", ("", "7 3", "2 3")[place // FREE % 3])
     return found
 
 

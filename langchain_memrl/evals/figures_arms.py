@@ -9,19 +9,19 @@ from langchain_memrl.evals.intervals import Interval
 from langchain_memrl.evals.measures import BY_KEY
 from langchain_memrl.evals.reading import Experiment
 from langchain_memrl.evals.svg import Frame
-from langchain_memrl.evals.tables import MEMRL, RAG, Row, arm_rows, by_world, comparisons
+from langchain_memrl.evals.tables import MEMRL, RAG, WHEN, Row, Tables, by_world
 
 PITCH = 20  # height of a row
 COSTS = ("tokens", "seconds", "bank")
 
 
-def against_arms_figure(experiment: Experiment) -> Figure | None:
-    """MemRL against every other arm in the last epoch."""
-    found = [one for one in comparisons(experiment) if one.left == MEMRL]
+def against_arms_figure(experiment: Experiment, tables: Tables) -> Figure | None:
+    """MemRL against every other arm."""
+    found = [one for one in tables.comparisons[tables.headline] if one.left == MEMRL]
     data = {one.right: one.difference for one in found if one.difference.count}
     title = "MemRL against every arm"
     caption = (
-        "Success in the last epoch, memrl minus the arm, over pairs of runs with the same world "
+        f"{WHEN[tables.headline]}, memrl minus the arm, over pairs of runs with the same world "
         "and seed. An interval that holds 0 tells no difference."
     )
     colors = {arm: color for arm, (color, _) in looks(experiment.arms).items()}
@@ -86,9 +86,9 @@ def _whisker(frame: Frame, y: float, label: str, one: Interval, color: str) -> s
     )
 
 
-def cost_figure(experiment: Experiment) -> Figure | None:
+def cost_figure(experiment: Experiment, tables: Tables) -> Figure | None:
     """What each arm costs per episode: tokens, seconds, and memories kept."""
-    rows = arm_rows(experiment)
+    rows = tables.arms
     panels = [key for key in COSTS if any(row.values[key] > 0 for row in rows)]
     if not panels:
         return None

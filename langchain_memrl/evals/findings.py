@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from langchain_memrl.evals.intervals import Comparison
 from langchain_memrl.evals.reading import Experiment
 from langchain_memrl.evals.runs import ORACLE
-from langchain_memrl.evals.tables import MEMRL, NONE, Row, comparisons, world_rows
+from langchain_memrl.evals.tables import MEMRL, NONE, Row, Tables
 
 PLACEBO = "placebo"
-REFERENCES = (NONE, "passk", "pass@k", "pass_at_k", PLACEBO, ORACLE)
+REFERENCES = (NONE, "pass@k", PLACEBO, ORACLE)
 """Arms that stand for a limit; the others, MemRL's own variants aside, are its rivals."""
 
 
-def findings(experiment: Experiment) -> list[str]:
-    """What the comparisons of the last epoch come to."""
-    found = [one for one in comparisons(experiment) if one.left == MEMRL]
+def findings(tables: Tables) -> list[str]:
+    """What the comparisons come to."""
+    found = [one for one in tables.comparisons[tables.headline] if one.left == MEMRL]
     told = [one for one in found if one.difference.count > 1]
     sentences = [one.sentence for one in told if one.right not in REFERENCES]
     if any(one.right == PLACEBO and one.ahead != MEMRL for one in told):
@@ -22,11 +22,11 @@ def findings(experiment: Experiment) -> list[str]:
             "memrl is not surely ahead of the placebo, whose rewards are shuffled: what it gains "
             "here need not be learned from rewards."
         )
-    return [*against_rivals(told), *sentences, *below_no_memory(world_rows(experiment))]
+    return [*against_rivals(told), *sentences, *below_no_memory(tables.worlds)]
 
 
 def against_rivals(found: Sequence[Comparison]) -> list[str]:
-    """MemRL against the simple rivals in one sentence: a tie is said as plainly as a win."""
+    """MemRL against its rivals in one sentence: a tie is said as plainly as a win."""
     rivals = [one for one in found if _is_rival(one.right)]
     groups = (
         ("memrl is ahead of {}", [one.right for one in rivals if one.ahead == MEMRL]),
@@ -34,7 +34,7 @@ def against_rivals(found: Sequence[Comparison]) -> list[str]:
         ("memrl is behind {}", [one.right for one in rivals if one.ahead == one.right]),
     )
     parts = [words.format(_and(names)) for words, names in groups if names]
-    return [f"Against the simple rivals: {'; '.join(parts)}."] if parts else []
+    return [f"Against its rivals: {'; '.join(parts)}."] if parts else []
 
 
 def below_no_memory(rows: Sequence[Row]) -> list[str]:

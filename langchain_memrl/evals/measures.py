@@ -31,7 +31,7 @@ MEASURES = (
     Measure(
         "success",
         "success",
-        "Share of the answered tasks that were solved in the last epoch.",
+        "Share of the answered tasks that were solved, in the last epoch.",
         lambda run: last(run.success),
     ),
     Measure(
@@ -124,17 +124,6 @@ MEASURES = (
 BY_KEY = {measure.key: measure for measure in MEASURES}
 SUMMED = ("unanswered",)
 """Counts, which are added up over runs; all others are averaged."""
-
-
-ABOUT = {
-    "none": "No memory: recalls nothing, writes nothing.",
-    "rag": "Ranks by similarity alone and remembers every episode; Q plays no part.",
-    "memrl": "Ranks by similarity and Q, as in the paper.",
-    "shrunk": "Similarity plus the mean outcome of the memory, pulled to 0 while it has few.",
-    "placebo": "MemRL with rewards shuffled across episodes: what it gains is not learned.",
-    "oracle": "Is handed the memory that is known to help: the most that memory can do.",
-}
-"""What the usual arms are."""
 
 
 def mean(values: Sequence[float]) -> float:

@@ -12,7 +12,6 @@ from typing import Any
 
 from langchain_memrl.evals.contents import (
     Column,
-    all_figures,
     arm_columns,
     comparison_columns,
     report_data,
@@ -21,9 +20,10 @@ from langchain_memrl.evals.contents import (
 from langchain_memrl.evals.figures import Figure, looks
 from langchain_memrl.evals.findings import findings, notes
 from langchain_memrl.evals.intervals import DRAWS
-from langchain_memrl.evals.measures import ABOUT, MEASURES
+from langchain_memrl.evals.measures import MEASURES
 from langchain_memrl.evals.reading import Experiment
-from langchain_memrl.evals.tables import arm_rows, comparisons, world_rows
+from langchain_memrl.evals.records import Header
+from langchain_memrl.evals.tables import WHEN, Tables
 
 SLOT = re.compile(r"\{\{(\w+)\}\}")
 INTERVALS = (
@@ -36,14 +36,13 @@ INTERVALS = (
 )
 
 
-def render_page(experiment: Experiment) -> str:
+def render_page(experiment: Experiment, tables: Tables, figures: Sequence[Figure]) -> str:
     """The whole page.
 
     Its numbers are also in it as JSON (`<script id="data">`): tables, figures, comparisons, and
     each run's metrics, from which the others can be computed again.
     """
     style, script = _asset("page.css"), _asset("page.js")
-    figures = all_figures(experiment)
     slots = {
         "title": escape(_title(experiment)),
         "lead": escape(_lead(experiment)),
@@ -52,17 +51,18 @@ def render_page(experiment: Experiment) -> str:
         "script": script,
         "script_hash": _hash(script),
         "notes": "".join(f'<p class="note">{escape(note)}</p>' for note in notes(experiment)),
-        "findings": _list(findings(experiment)),
-        "arms": _table("by-arm", _caption(experiment, "All worlds"), arm_columns(experiment),
-                       arm_rows(experiment), experiment),
-        "worlds": _table("every", _caption(experiment, "Each world"), world_columns(experiment),
-                         world_rows(experiment), experiment),
-        "comparisons": _table("pairs", _caption(experiment, "Success in the last epoch"),
-                              comparison_columns(), comparisons(experiment), experiment),
+        "findings": _list(findings(tables)),
+        "arms": _table("by-arm", _caption(experiment, "All worlds"), arm_columns(tables),
+                       tables.arms, experiment),
+        "worlds": _table("every", _caption(experiment, "Each world"), world_columns(tables),
+                         tables.worlds, experiment),
+        "comparisons": _table("pairs", _caption(experiment, WHEN[tables.headline]),
+                              comparison_columns(), tables.comparisons[tables.headline],
+                              experiment),
         "figures": "".join(_figure(figure, experiment.simulated) for figure in figures),
         "meanings": _meanings(experiment),
         "settings": _settings(experiment),
-        "data": plain_json(report_data(experiment, figures)),
+        "data": plain_json(report_data(experiment, tables, figures)),
     }  # fmt: skip
     return SLOT.sub(lambda found: slots[found[1]], _asset("page.html"))
 
@@ -93,9 +93,23 @@ def _lead(experiment: Experiment) -> str:
     episodes = sum(run.episodes for run in experiment.runs)
     seeds = len({run.key.seed for run in experiment.runs})
     models = sorted({header.model for header in experiment.headers if header.model})
+    protocols = sorted({_protocol(header) for header in experiment.headers} - {""})
     return (
         f"{episodes:,} episodes: {len(experiment.arms)} arms, {len(experiment.worlds)} worlds, "
-        f"{seeds} seeds. " + (f"Model: {', '.join(models)}." if models else "No model was asked.")
+        f"{seeds} seeds. "
+        + "".join(f"{one} " for one in protocols)
+        + (f"Model: {', '.join(models)}." if models else "No model was asked.")
+    )
+
+
+def _protocol(header: Header) -> str:
+    """How the tasks were met, where the settings say so."""
+    protocol, guard = header.settings.get("protocol"), header.settings.get("guard")
+    if not protocol:
+        return ""
+    own = {True: "may not", False: "may"}.get(bool(guard)) if guard is not None else None
+    return f"Protocol: {protocol}." + (
+        f" A task {own} recall memories of its own intent." if own else ""
     )
 
 
@@ -167,7 +181,7 @@ def _figure(figure: Figure, simulated: bool) -> str:
 def _meanings(experiment: Experiment) -> str:
     words = {measure.title: measure.meaning for measure in MEASURES}
     words["95 % interval"] = INTERVALS
-    words |= {f"arm {arm}": ABOUT[arm] for arm in experiment.arms if arm in ABOUT}
+    words |= {f"arm {arm}": about for arm, about in experiment.abouts.items()}
     return _definitions(words)
 
 
@@ -188,4 +202,6 @@ def _definitions(words: dict[str, Any]) -> str:
 
 
 def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(map(str, value))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,7 +1,7 @@
 """Read the folder of an experiment, file by file, so that millions of episodes fit into memory."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from sys import intern
@@ -31,13 +31,28 @@ class Experiment:
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """The arms, in the order in which they first appear."""
-        return tuple(dict.fromkeys(run.key.arm for run in self.runs))
+        """The arms: in the order of the header's settings, else as they first appear."""
+        return self._ordered("arms", [run.key.arm for run in self.runs])
 
     @property
     def worlds(self) -> tuple[str, ...]:
-        """The worlds, in the order in which they first appear."""
-        return tuple(dict.fromkeys(run.key.world for run in self.runs))
+        """The worlds, in the same order."""
+        return self._ordered("worlds", [run.key.world for run in self.runs])
+
+    def _ordered(self, setting: str, names: Sequence[str]) -> tuple[str, ...]:
+        chosen = [name for header in self.headers for name in header.settings.get(setting, ())]
+        found = set(names)
+        return tuple(name for name in dict.fromkeys([*chosen, *names]) if name in found)
+
+    @property
+    def abouts(self) -> dict[str, str]:
+        """What each arm is, where the header's settings say so."""
+        found: dict[str, str] = {}
+        for header in self.headers:
+            arms = header.settings.get("arms")
+            if isinstance(arms, dict):
+                found |= {name: str(arm["about"]) for name, arm in arms.items() if "about" in arm}
+        return {arm: found[arm] for arm in self.arms if arm in found}
 
     @property
     def simulated(self) -> bool:

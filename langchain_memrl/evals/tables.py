@@ -1,6 +1,8 @@
 """The numbers of an experiment: per arm, per world and arm, and arms against each other."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +14,10 @@ from langchain_memrl.evals.reading import Experiment
 from langchain_memrl.evals.runs import Run, by_pair
 
 NONE, RAG, MEMRL = "none", "rag", "memrl"
+INTERVALS = ("success", "transfer")
+"""Measures that rows show with an interval over seeds."""
+WHEN = {"success": "Success in the last epoch", "transfer": "Success on held-out tasks"}
+"""How a headline measure reads in a sentence."""
 SEED = 0
 """Every interval draws its resamples with this seed, so that it can be computed again."""
 
@@ -23,8 +29,37 @@ class Row(NamedTuple):
     arm: str
     runs: int
     values: dict[str, float]
-    success: Interval
+    intervals: dict[str, Interval]
     against_none: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """All rows of a report, computed once.
+
+    Attributes:
+        arms: One row per arm.
+        worlds: One row per world and arm.
+        comparisons: Per measure, arms against each other.
+        headline: The measure that decides: transfer where it was tried, else success.
+    """
+
+    arms: list[Row]
+    worlds: list[Row]
+    comparisons: dict[str, list[Comparison]]
+    headline: str
+
+
+def tabulate(experiment: Experiment) -> Tables:
+    """Compute all rows."""
+    tried = any(not math.isnan(run.transfer) for run in experiment.runs)
+    measures = ("transfer",) * tried + ("success", "mean_success")
+    return Tables(
+        arms=arm_rows(experiment),
+        worlds=world_rows(experiment),
+        comparisons={measure: comparisons(experiment, measure) for measure in measures},
+        headline=measures[0],
+    )
 
 
 def arm_rows(experiment: Experiment) -> list[Row]:
@@ -38,10 +73,9 @@ def arm_rows(experiment: Experiment) -> list[Row]:
 def world_rows(experiment: Experiment) -> list[Row]:
     """One row per world and arm, with its distance from no memory over all epochs."""
     rows = []
-    for world in experiment.worlds:
-        own = [run for run in experiment.runs if run.key.world == world]
+    for world, own in _by_world(experiment).items():
         values = _by_pair(own, "mean_success")
-        for arm in dict.fromkeys(run.key.arm for run in own):
+        for arm in (arm for arm in experiment.arms if arm in values):
             against = None
             if NONE in values and arm != NONE:
                 against = compare(arm, NONE, values, rng()).difference
@@ -56,7 +90,8 @@ def _row(world: str, arm: str, runs: Sequence[Run], against: Interval | None) ->
     }
     pooled = latency_of(np.concatenate([run.seconds for run in runs]))
     values |= {"seconds": pooled.median, "seconds_p95": pooled.p95}
-    return Row(world, arm, len(runs), values, over_seeds(runs, columns["success"]), against)
+    intervals = {key: over_seeds(runs, columns[key]) for key in INTERVALS}
+    return Row(world, arm, len(runs), values, intervals, against)
 
 
 def over_seeds(runs: Sequence[Run], values: Sequence[float]) -> Interval:
@@ -80,8 +115,7 @@ def comparisons(experiment: Experiment, measure: str = "success") -> list[Compar
 def by_world(experiment: Experiment, left: str, right: str) -> dict[str, Interval]:
     """Left minus right in each world, success over all epochs, over the same seeds."""
     found = {}
-    for world in experiment.worlds:
-        own = [run for run in experiment.runs if run.key.world == world]
+    for world, own in _by_world(experiment).items():
         found[world] = compare(left, right, _by_pair(own, "mean_success"), rng()).difference
     return {world: value for world, value in found.items() if value.count}
 
@@ -89,6 +123,13 @@ def by_world(experiment: Experiment, left: str, right: str) -> dict[str, Interva
 def rng() -> np.random.Generator:
     """A fresh generator; the same for every interval."""
     return np.random.default_rng(SEED)
+
+
+def _by_world(experiment: Experiment) -> dict[str, list[Run]]:
+    found: dict[str, list[Run]] = {world: [] for world in experiment.worlds}
+    for run in experiment.runs:
+        found[run.key.world].append(run)
+    return found
 
 
 def _by_pair(runs: Sequence[Run], measure: str) -> dict[str, dict[Any, float]]:
