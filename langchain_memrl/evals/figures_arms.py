@@ -93,7 +93,7 @@ def cost_figure(experiment: Experiment, tables: Tables) -> Figure | None:
     if not panels:
         return None
     look = looks(experiment.arms)
-    left, gap = 96.0, 44.0
+    left, gap = 96.0, 47.0
     width = (svg.WIDTH - left) / len(panels) - gap
     parts = []
     for row, one in enumerate(rows):

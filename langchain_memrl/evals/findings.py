@@ -11,6 +11,8 @@ PLACEBO = "placebo"
 REFERENCES = (NONE, "pass@k", PLACEBO, ORACLE)
 """Arms that stand for a limit; the others, MemRL's own variants aside, are its rivals."""
 
+NAMED = 4  # worlds that a sentence names
+
 
 def findings(tables: Tables) -> list[str]:
     """What the comparisons come to."""
@@ -46,9 +48,10 @@ def below_no_memory(rows: Sequence[Row]) -> list[str]:
         below = [world for world, one in known if one.mean < 0]
         sure = [world for world, one in known if one.high < 0]
         if below:
+            named = "; ".join(sure[:NAMED]) + ("; ..." if len(sure) > NAMED else "")
             sentences.append(
                 f"{arm} is below no memory in {len(below)} of {len(known)} worlds; the whole "
-                f"interval is below in {len(sure)}" + (f": {'; '.join(sure)}." if sure else ".")
+                f"interval is below in {len(sure)}" + (f" ({named})." if sure else ".")
             )
     return sentences
 

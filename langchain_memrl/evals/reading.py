@@ -98,7 +98,9 @@ def read_experiment(folder: Path, on_file: Callable[[Path], None] = lambda _: No
         values = list(_values(path, cut))
         episodes = by_run(value for value in values if isinstance(value, EpisodeRecord))
         banks = by_run(value for value in values if isinstance(value, BankRecord))
-        headers += [value for value in values if isinstance(value, Header) and value not in headers]
+        for header in (value for value in values if isinstance(value, Header)):
+            if header not in headers:
+                headers.append(header)
         for key, own in episodes.items():
             _check_once(key, own, homes.setdefault(key, path), path)
             runs.append(reduce_run(key, own, banks.get(key, [])))
