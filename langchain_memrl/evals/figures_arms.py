@@ -12,7 +12,7 @@ from langchain_memrl.evals.svg import Frame
 from langchain_memrl.evals.tables import MEMRL, RAG, WHEN, Row, Tables, by_world
 
 PITCH = 20  # height of a row
-COSTS = ("tokens", "seconds", "bank")
+COSTS = ("tokens", "ms", "bank")
 
 
 def against_arms_figure(experiment: Experiment, tables: Tables) -> Figure | None:
@@ -87,7 +87,7 @@ def _whisker(frame: Frame, y: float, label: str, one: Interval, color: str) -> s
 
 
 def cost_figure(experiment: Experiment, tables: Tables) -> Figure | None:
-    """What each arm costs per episode: tokens, seconds, and memories kept."""
+    """What each arm costs per episode: tokens, milliseconds, and memories kept."""
     rows = tables.arms
     panels = [key for key in COSTS if any(row.values[key] > 0 for row in rows)]
     if not panels:
@@ -104,8 +104,8 @@ def cost_figure(experiment: Experiment, tables: Tables) -> Figure | None:
         parts += _panel(rows, key, start, width, {arm: color for arm, (color, _) in look.items()})
     title = "Cost"
     caption = (
-        "Per episode: tokens sent and received, median seconds; and the memories in the bank at "
-        "the end. What is 0 for every arm is left out."
+        "Per episode: tokens sent and received, median milliseconds; and the memories in the bank "
+        "at the end. What is 0 for every arm is left out."
     )
     data = {row.arm: {key: row.values[key] for key in panels} for row in rows}
     drawing = svg.drawing(34.0 + PITCH * len(rows), *parts, title=title)

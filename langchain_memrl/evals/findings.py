@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from langchain_memrl.evals.intervals import Comparison
 from langchain_memrl.evals.reading import Experiment
 from langchain_memrl.evals.runs import ORACLE
-from langchain_memrl.evals.tables import MEMRL, NONE, Row, Tables
+from langchain_memrl.evals.tables import MEMRL, NONE, RAG, Row, Tables
 
 PLACEBO = "placebo"
 REFERENCES = (NONE, "pass@k", PLACEBO, ORACLE)
@@ -15,21 +15,22 @@ NAMED = 4  # worlds that a sentence names
 
 
 def findings(tables: Tables) -> list[str]:
-    """What the comparisons come to."""
+    """What the comparisons come to: against all rivals, RAG, the best other rival, the placebo."""
     found = [one for one in tables.comparisons[tables.headline] if one.left == MEMRL]
     told = [one for one in found if one.difference.count > 1]
-    sentences = [one.sentence for one in told if one.right not in REFERENCES]
+    rivals = [one for one in told if _is_rival(one.right)]
+    best = min(rivals, key=lambda one: one.difference.mean, default=None)
+    sentences = [one.sentence for one in rivals if one.right == RAG or one is best]
     if any(one.right == PLACEBO and one.ahead != MEMRL for one in told):
         sentences.append(
             "memrl is not surely ahead of the placebo, whose rewards are shuffled: what it gains "
             "here need not be learned from rewards."
         )
-    return [*against_rivals(told), *sentences, *below_no_memory(tables.worlds)]
+    return [*against_rivals(rivals), *sentences, *below_no_memory(tables.worlds)]
 
 
-def against_rivals(found: Sequence[Comparison]) -> list[str]:
+def against_rivals(rivals: Sequence[Comparison]) -> list[str]:
     """MemRL against its rivals in one sentence: a tie is said as plainly as a win."""
-    rivals = [one for one in found if _is_rival(one.right)]
     groups = (
         ("memrl is ahead of {}", [one.right for one in rivals if one.ahead == MEMRL]),
         ("no difference can be told from {}", [one.right for one in rivals if not one.ahead]),
@@ -40,20 +41,25 @@ def against_rivals(found: Sequence[Comparison]) -> list[str]:
 
 
 def below_no_memory(rows: Sequence[Row]) -> list[str]:
-    """Which arms lose against no memory in which worlds, over all epochs."""
-    sentences = []
+    """In how many worlds each arm loses against no memory, over all epochs, and which."""
+    counts, where = [], []
+    worlds = len({row.world for row in rows})
     for arm in dict.fromkeys(row.arm for row in rows if row.arm not in REFERENCES):
         own = [(row.world, row.against_none) for row in rows if row.arm == arm]
-        known = [(world, one) for world, one in own if one is not None and one.count]
-        below = [world for world, one in known if one.mean < 0]
-        sure = [world for world, one in known if one.high < 0]
+        below = [(world, one) for world, one in own if one is not None and one.mean < 0]
+        sure = [world for world, one in below if one.high < 0]
         if below:
+            counts.append(f"{arm} {len(below)} ({len(sure)})")
+        if sure and arm in (MEMRL, RAG):
             named = "; ".join(sure[:NAMED]) + ("; ..." if len(sure) > NAMED else "")
-            sentences.append(
-                f"{arm} is below no memory in {len(below)} of {len(known)} worlds; the whole "
-                f"interval is below in {len(sure)}" + (f" ({named})." if sure else ".")
-            )
-    return sentences
+            where.append(f"With its whole interval, {arm} is below no memory in: {named}.")
+    if not counts:
+        return []
+    first = (
+        "Below no memory over all epochs, so many worlds "
+        f"of {worlds} (in brackets, with the whole interval): {', '.join(counts)}."
+    )
+    return [first, *where]
 
 
 def notes(experiment: Experiment) -> list[str]:

@@ -62,11 +62,13 @@ class Comparison:
                 f"{self.left} and {self.right} differ by {found.mean:+.3f} in one pair of runs: "
                 "one pair says nothing about chance."
             )
+        if found.low == found.high == 0:
+            return f"{self.left} and {self.right} did equally well in all {found.count} pairs."
         if not self.ahead:
+            ends = f"{_signed(found.low)} to {_signed(found.high)}"
             return (
                 f"No difference between {self.left} and {self.right} can be told: "
-                f"{found.mean:+.3f} (95 % interval {found.low:+.3f} to {found.high:+.3f}, "
-                f"{found.count} pairs)."
+                f"{_signed(found.mean)} (95 % interval {ends}, {found.count} pairs)."
             )
         behind = self.right if self.ahead == self.left else self.left
         low, high = sorted((abs(found.low), abs(found.high)))
@@ -126,3 +128,9 @@ def compare(
     """
     differences = paired_differences(values.get(left, {}), values.get(right, {}))
     return Comparison(left, right, interval(differences, rng))
+
+
+def _signed(value: float) -> str:
+    """With its sign, but no sign where only zeros are shown."""
+    text = f"{value:+.3f}"
+    return text if float(text) else text[1:]

@@ -141,18 +141,28 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places near the wanted ones, at least `gap` apart and, if they fit, from `low` to `high`."""
+    """Places near the wanted ones, at least `gap` apart and, if they fit, from `low` to `high`.
+
+    What is too near moves apart around its common middle.
+    """
     order = sorted(range(len(wanted)), key=lambda place: wanted[place])
+    groups: list[list[float]] = []  # the shifted wishes of neighbours that share a middle
+    for rank, place in enumerate(order):
+        group = [wanted[place] - rank * gap]
+        while groups and _middle(groups[-1]) >= _middle(group):
+            group = groups.pop() + group
+        groups.append(group)
+    shifted = [_middle(group) for group in groups for _ in group]
     placed = [0.0] * len(wanted)
-    edge = low
-    for place in order:
-        placed[place] = max(wanted[place], edge)
-        edge = placed[place] + gap
-    edge = high
-    for place in reversed(order):
-        placed[place] = min(placed[place], edge)
-        edge = placed[place] - gap
+    for rank, place in enumerate(order):
+        left = len(order) - 1 - rank
+        inside = min(max(shifted[rank], low), max(high - left * gap - rank * gap, low))
+        placed[place] = inside + rank * gap
     return placed
+
+
+def _middle(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def number(value: float) -> str:

@@ -89,7 +89,7 @@ def _row(world: str, arm: str, runs: Sequence[Run], against: Interval | None) ->
         key: sum(column) if key in SUMMED else mean(column) for key, column in columns.items()
     }
     pooled = latency_of(np.concatenate([run.seconds for run in runs]))
-    values |= {"seconds": pooled.median, "seconds_p95": pooled.p95}
+    values |= {"ms": 1000 * pooled.median, "ms_p95": 1000 * pooled.p95}
     intervals = {key: over_seeds(runs, columns[key]) for key in INTERVALS}
     return Row(world, arm, len(runs), values, intervals, against)
 

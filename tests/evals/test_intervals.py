@@ -91,7 +91,15 @@ def test_an_interval_that_holds_zero_tells_no_difference() -> None:
 
 
 def test_equal_arms_are_not_ahead_of_each_other() -> None:
-    assert compare("a", "b", arms(a=[0.5] * 5, b=[0.5] * 5), rng()).ahead == ""
+    found = compare("a", "b", arms(a=[0.5] * 5, b=[0.5] * 5), rng())
+    assert (found.ahead, found.sentence) == ("", "a and b did equally well in all 5 pairs.")
+
+
+def test_what_rounds_to_zero_has_no_sign() -> None:
+    found = Comparison("a", "b", Interval(-0.0001, -0.2, 0.0002, 0.1, 4))
+    assert found.sentence == (
+        "No difference between a and b can be told: 0.000 (95 % interval -0.200 to 0.000, 4 pairs)."
+    )
 
 
 def test_one_pair_says_nothing_about_chance() -> None:

@@ -48,7 +48,7 @@ def same(found: Any, expected: Any) -> bool:
         return len(found) == len(expected) and all(map(same, found, expected))
     if isinstance(expected, float) and math.isnan(expected):
         return found is None
-    return found == pytest.approx(expected, abs=1e-6)
+    return found == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
 def oracle_of(key: metrics.RunKey) -> list[EpisodeRecord]:
@@ -86,8 +86,8 @@ def test_each_run_holds_its_metrics(data: Any) -> None:
             "bank": len(bank.ids),
             "tokens": metrics.tokens_per_episode(own),
             "calls": metrics.calls_per_episode(own),
-            "seconds": metrics.latency(own).median,
-            "seconds_p95": metrics.latency(own).p95,
+            "ms": 1000 * metrics.latency(own).median,
+            "ms_p95": 1000 * metrics.latency(own).p95,
             "unanswered": metrics.unanswered(own),
             "episodes": len(own),
         }
@@ -176,7 +176,7 @@ def test_cost_is_that_of_the_arms_episodes(data: Any) -> None:
     for arm, own in by_arm(EPISODES).items():
         drawn = data["figures"]["cost"][arm]
         assert same(drawn["tokens"], metrics.tokens_per_episode(own))
-        assert same(drawn["seconds"], metrics.latency(own).median)
+        assert same(drawn["ms"], 1000 * metrics.latency(own).median)
         sizes = [len(bank.ids) for bank in BANKS if (bank.arm, bank.epoch) == (arm, 3)]
         assert same(drawn["bank"], statistics.fmean(sizes))
 
@@ -214,8 +214,10 @@ def test_ticks_are_round_values_inside(low: float, high: float, expected: list[f
 
 
 def test_labels_are_moved_apart_and_stay_inside() -> None:
-    assert svg.spread([50, 50, 10], 10, 0, 100) == [50, 60, 10]
+    assert svg.spread([50, 50, 10], 10, 0, 100) == [45, 55, 10]
     assert svg.spread([99, 98], 10, 0, 100) == [100, 90]
+    assert svg.spread([1, 2, 50], 10, 0, 100) == [0, 10, 50]
+    assert svg.spread([20, 28, 36], 10, 0, 100) == [18, 28, 38]
 
 
 def test_text_in_a_figure_is_escaped() -> None:

@@ -109,8 +109,10 @@ def test_a_tie_with_a_rival_is_said_as_plainly_as_a_win(tmp_path: Path) -> None:
         "Against its rivals: memrl is ahead of rag; no difference can be told from shrunk; "
         "memrl is behind last-success."
     )
+    assert told[1].startswith("memrl is ahead of rag by 0.300")
+    assert told[2].startswith("last-success is ahead of memrl by 0.300")
     assert any("not surely ahead of the placebo" in sentence for sentence in told)
-    assert not any("below no memory" in sentence for sentence in told)
+    assert not any("elow no memory" in sentence for sentence in told)
 
 
 def test_worlds_below_no_memory_are_counted_and_named(tmp_path: Path) -> None:
@@ -121,7 +123,9 @@ def test_worlds_below_no_memory_are_counted_and_named(tmp_path: Path) -> None:
         *solved("rag", [0.6, 0.7, 0.7], "c"),
     ]
     assert findings(tabulate(read(tmp_path, lines))) == [
-        "rag is below no memory in 2 of 3 worlds; the whole interval is below in 1 (a)."
+        "Below no memory over all epochs, so many worlds of 3 (in brackets, with the whole "
+        "interval): rag 2 (1).",
+        "With its whole interval, rag is below no memory in: a.",
     ]
 
 
