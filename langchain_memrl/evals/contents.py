@@ -130,6 +130,7 @@ def all_figures(experiment: Experiment, tables: Tables) -> list[Figure]:
             f"Share of the answered tasks solved in each epoch. {over}",
             lambda run: run.success,
         ),
+        _along_figure(experiment),
         against_arms_figure(experiment, tables),
         curve_figure(
             experiment,
@@ -162,6 +163,22 @@ def all_figures(experiment: Experiment, tables: Tables) -> list[Figure]:
         against_rag_figure(experiment),
     )
     return [figure for figure in found if figure is not None]
+
+
+def _along_figure(experiment: Experiment) -> Figure | None:
+    """What a single pass has instead of success per epoch."""
+    if any(len(run.success) > 1 for run in experiment.runs):
+        return None
+    return curve_figure(
+        experiment,
+        "along",
+        "Success along the way",
+        "share solved",
+        "Share of the answered tasks solved in each tenth of the single pass over the tasks. Mean "
+        "over worlds and seeds; the bands are 95 % intervals over seeds.",
+        lambda run: run.along,
+        "tenth of the tasks",
+    )
 
 
 def report_data(
@@ -214,12 +231,14 @@ def _runs(experiment: Experiment) -> dict[str, Any]:
         "columns": [
             *("world", "arm", "seed", "episodes"),
             *(f"{name}_per_epoch" for name in curves),
+            "success_per_tenth",
             *(measure.key for measure in MEASURES),
         ],
         "rows": [
             [
                 *(*run.key, run.episodes),
                 *(getattr(run, name) for name in curves),
+                run.along,
                 *(measure.of(run) for measure in MEASURES),
             ]
             for run in experiment.runs

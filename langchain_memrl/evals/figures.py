@@ -84,8 +84,9 @@ def curve_figure(
     unit: str,
     caption: str,
     of: Callable[[Run], Sequence[float]],
+    x: str = "epoch",
 ) -> Figure | None:
-    """Lines over the epochs with bands over seeds and the arms' names at their ends."""
+    """Lines over the epochs with bands over seeds; None where there are no two points to join."""
     data = curves(experiment, of)
     known = [
         value
@@ -94,19 +95,19 @@ def curve_figure(
         for value in (point.mean, point.low, point.high)
         if not math.isnan(value)
     ]
-    if not known:
+    epochs = max(map(len, data.values()), default=0)
+    if not known or epochs < 2:
         return None
-    epochs = max(map(len, data.values()))
     marks = svg.ticks(min(known), max(known))
     step = marks[1] - marks[0] if len(marks) > 1 else 0.1
     low, high = (
         math.floor(min(known) / step + 1e-9) * step,
         math.ceil(max(known) / step - 1e-9) * step,
     )
-    frame = Frame(36, 32, 264, 280, 1, max(epochs, 2), low, max(high, low + step))
+    frame = Frame(36, 32, 264, 280, 1, epochs, low, max(high, low + step))
     parts = [
         frame.y_axis(svg.ticks(frame.y_low, frame.y_high), unit),
-        frame.x_axis(range(1, epochs + 1, math.ceil(epochs / 10)), "epoch"),
+        frame.x_axis(range(1, epochs + 1, math.ceil(epochs / 10)), x),
         *_lines(frame, data, looks(experiment.arms)),
     ]
     return Figure(name, title, caption, svg.drawing(316, *parts, title=title), data)

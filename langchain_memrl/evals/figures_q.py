@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from langchain_memrl.evals import svg
 from langchain_memrl.evals.figures import Figure, Line, looks, named_lines
-from langchain_memrl.evals.metrics import Q_EDGES
+from langchain_memrl.evals.q_metrics import Q_EDGES
 from langchain_memrl.evals.reading import Experiment
 from langchain_memrl.evals.svg import Frame
 from langchain_memrl.evals.tables import MEMRL

@@ -45,7 +45,7 @@ def below_no_memory(rows: Sequence[Row]) -> list[str]:
     counts, where = [], []
     worlds = len({row.world for row in rows})
     for arm in dict.fromkeys(row.arm for row in rows if row.arm not in REFERENCES):
-        own = [(row.world, row.against_none) for row in rows if row.arm == arm]
+        own = [(row.world or "the only world", row.against_none) for row in rows if row.arm == arm]
         below = [(world, one) for world, one in own if one is not None and one.mean < 0]
         sure = [world for world, one in below if one.high < 0]
         if below:

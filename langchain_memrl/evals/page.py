@@ -5,7 +5,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -91,15 +91,19 @@ def _title(experiment: Experiment) -> str:
 
 def _lead(experiment: Experiment) -> str:
     episodes = sum(run.episodes for run in experiment.runs)
-    seeds = len({run.key.seed for run in experiment.runs})
+    seeds = {run.key.seed for run in experiment.runs}
     models = sorted({header.model for header in experiment.headers if header.model})
     protocols = sorted({_protocol(header) for header in experiment.headers} - {""})
     return (
-        f"{episodes:,} episodes: {len(experiment.arms)} arms, {len(experiment.worlds)} worlds, "
-        f"{seeds} seeds. "
+        f"{episodes:,} episodes: {_count(experiment.arms, 'arm')}, "
+        f"{_count(experiment.worlds, 'world')}, {_count(seeds, 'seed')}. "
         + "".join(f"{one} " for one in protocols)
         + (f"Model: {', '.join(models)}." if models else "No model was asked.")
     )
+
+
+def _count(things: Collection[object], name: str) -> str:
+    return f"{len(things)} {name}{'s' * (len(things) != 1)}"
 
 
 def _protocol(header: Header) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from langchain_memrl.evals import metrics
-from langchain_memrl.evals.metrics import QBin, RunKey
+from langchain_memrl.evals import metrics, q_metrics
+from langchain_memrl.evals.metrics import RunKey
+from langchain_memrl.evals.q_metrics import QBin
 from langchain_memrl.evals.records import BankRecord, EpisodeRecord
 
 ORACLE = "oracle"
@@ -40,11 +41,12 @@ class Run:
         unanswered: How many of them the environment left without an answer.
         success: `metrics.success_per_epoch`.
         mean_success: `metrics.mean_success`.
+        along: `metrics.success_along`.
         cumulative: `metrics.cumulative_success`.
         forgetting: `metrics.forgetting_rate`.
         transfer: `metrics.transfer`.
-        q_correlation: `metrics.q_correlation`.
-        by_q: `metrics.success_by_q`.
+        q_correlation: `q_metrics.q_correlation`.
+        by_q: `q_metrics.success_by_q`.
         banks: The bank after each epoch.
         tokens: `metrics.tokens_per_episode`.
         calls: `metrics.calls_per_episode`.
@@ -57,6 +59,7 @@ class Run:
     unanswered: int
     success: tuple[float, ...]
     mean_success: float
+    along: tuple[float, ...]
     cumulative: tuple[float, ...]
     forgetting: tuple[float, ...]
     transfer: float
@@ -79,11 +82,12 @@ def reduce_run(
         unanswered=metrics.unanswered(episodes),
         success=tuple(metrics.success_per_epoch(episodes)),
         mean_success=metrics.mean_success(episodes),
+        along=tuple(metrics.success_along(episodes)),
         cumulative=tuple(metrics.cumulative_success(episodes)),
         forgetting=tuple(metrics.forgetting_rate(episodes)),
         transfer=metrics.transfer(episodes),
-        q_correlation=metrics.q_correlation(episodes),
-        by_q=tuple(metrics.success_by_q(episodes)),
+        q_correlation=q_metrics.q_correlation(episodes),
+        by_q=tuple(q_metrics.success_by_q(episodes)),
         banks=tuple(map(_state, sorted(banks, key=lambda bank: bank.epoch))),
         tokens=metrics.tokens_per_episode(episodes),
         calls=metrics.calls_per_episode(episodes),
@@ -96,9 +100,9 @@ def _state(bank: BankRecord) -> BankState:
     failed = q_values[np.asarray(bank.failures, dtype=bool)]
     return BankState(
         size=len(bank.ids),
-        never_updated=metrics.never_updated(bank),
-        by_q=tuple(metrics.q_histogram(bank)),
-        failures_by_q=tuple(map(int, metrics.q_counts(failed))),
+        never_updated=q_metrics.never_updated(bank),
+        by_q=tuple(q_metrics.q_histogram(bank)),
+        failures_by_q=tuple(map(int, q_metrics.q_counts(failed))),
     )
 
 

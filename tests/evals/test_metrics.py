@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from langchain_memrl.evals import metrics
+from langchain_memrl.evals import metrics, q_metrics
 from langchain_memrl.evals.metrics import RunKey
 from langchain_memrl.evals.records import BankRecord, EpisodeRecord
 from langchain_memrl.evals.runs import reduce_run, with_regret
@@ -97,6 +97,17 @@ def test_transfer_counts_held_out_tasks_and_nothing_else_does() -> None:
     assert math.isnan(metrics.transfer(RECORDS))
 
 
+def test_success_along_cuts_a_single_pass_by_the_order_of_its_steps() -> None:
+    won = [True, False, False, None, True]
+    records = [episode(0, str(step), won[step], step=step) for step in (4, 3, 2, 1, 0)]
+    # Parts: steps 0 to 2 and 3 to 4; step 3 has no answer.
+    assert metrics.success_along(records, parts=2) == [1 / 3, 1]
+    assert metrics.success_along(records[:3]) == pytest.approx([0, math.nan, 1], nan_ok=True)
+    both = [*records, episode(0, "0", True, seed=1), episode(0, "1", True, seed=1, step=1)]
+    assert metrics.success_along(both, parts=2) == [2 / 4, 1]
+    assert metrics.success_along([]) == []
+
+
 def test_regret_adds_up_what_the_oracle_solved_more() -> None:
     arm = [episode(0, "x", False), episode(0, "y", True), episode(1, "x", True)]
     oracle = [episode(0, "x", True), episode(0, "y", True), episode(1, "x", False)]
@@ -126,7 +137,7 @@ def test_q_correlation_is_pearson_of_mean_q_and_success() -> None:
         shown((3.0,), True),
         shown((9.0,), None), shown((), False),
     ]  # fmt: skip
-    assert metrics.q_correlation(records) == pytest.approx(2 / math.sqrt(5))
+    assert q_metrics.q_correlation(records) == pytest.approx(2 / math.sqrt(5))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +151,7 @@ def test_q_correlation_is_pearson_of_mean_q_and_success() -> None:
     ids=["nothing", "one", "Q never changes", "success never changes"],
 )
 def test_q_correlation_is_unknown_where_nothing_varies(records: list[EpisodeRecord]) -> None:
-    assert math.isnan(metrics.q_correlation(records))
+    assert math.isnan(q_metrics.q_correlation(records))
 
 
 def test_success_by_q_sorts_episodes_by_the_mean_q_they_were_shown() -> None:
@@ -148,29 +159,29 @@ def test_success_by_q_sorts_episodes_by_the_mean_q_they_were_shown() -> None:
         shown((-1.0,), False), shown((-0.2, 0.2), True), shown((0.0,), False),
         shown((0.9, 1.0), True), shown((1.7,), True), shown((), True), shown((0.0,), None),
     ]  # fmt: skip
-    bins = metrics.success_by_q(records, edges=(-1, 0, 1))
+    bins = q_metrics.success_by_q(records, edges=(-1, 0, 1))
     assert bins == [(-1, 0, 1, 0), (0, 1, 4, 3)]
     assert [one.success for one in bins] == [0, 3 / 4]
-    assert len(metrics.success_by_q(records)) == 10
+    assert len(q_metrics.success_by_q(records)) == 10
 
 
 def test_an_edge_belongs_to_the_bin_above_it_whatever_floats_do() -> None:
-    counts = metrics.q_counts([0.2, 0.1 + 0.2 - 0.1, 0.6, 3 * 0.2])
+    counts = q_metrics.q_counts([0.2, 0.1 + 0.2 - 0.1, 0.6, 3 * 0.2])
     assert counts.tolist() == [0, 0, 0, 0, 0, 0, 2, 0, 2, 0]
 
 
 def test_the_bank_tells_sizes_failures_and_what_was_never_updated() -> None:
     edges = (-1, 0, 0.9, 1)
-    assert metrics.q_histogram(BANK, edges) == [1, 2, 2]
-    assert metrics.failure_share_by_q(BANK, edges) == [1, 1 / 2, 1 / 2]
-    assert math.isnan(metrics.failure_share_by_q(BANK, (-1, 0, 0.2, 0.5, 1))[2])
-    assert metrics.never_updated(BANK) == 2 / 5
+    assert q_metrics.q_histogram(BANK, edges) == [1, 2, 2]
+    assert q_metrics.failure_share_by_q(BANK, edges) == [1, 1 / 2, 1 / 2]
+    assert math.isnan(q_metrics.failure_share_by_q(BANK, (-1, 0, 0.2, 0.5, 1))[2])
+    assert q_metrics.never_updated(BANK) == 2 / 5
 
 
 def test_an_empty_bank_has_no_share_of_anything() -> None:
     empty = BankRecord("w", "a", 0, 0, (), (), (), ())
-    assert math.isnan(metrics.never_updated(empty))
-    assert sum(metrics.q_histogram(empty)) == 0
+    assert math.isnan(q_metrics.never_updated(empty))
+    assert sum(q_metrics.q_histogram(empty)) == 0
 
 
 def test_cost_counts_unanswered_episodes_too() -> None:
@@ -190,7 +201,7 @@ def test_a_reduced_run_holds_what_the_metrics_say() -> None:
     assert run.cumulative == tuple(metrics.cumulative_success(RECORDS))
     assert run.forgetting == tuple(metrics.forgetting_rate(RECORDS))
     assert (run.episodes, run.unanswered, run.mean_success) == (9, 1, 0.25)
-    assert run.banks[0].by_q == tuple(metrics.q_histogram(BANK))
+    assert run.banks[0].by_q == tuple(q_metrics.q_histogram(BANK))
     assert run.banks[0].failures_by_q == (1, 0, 0, 0, 0, 1, 0, 0, 0, 1)
     assert (run.banks[0].size, run.banks[0].never_updated) == (5, 0.4)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from synthetic import ARMS, make_records, write_folder
 
-from langchain_memrl.evals import metrics, svg
+from langchain_memrl.evals import metrics, q_metrics, svg
 from langchain_memrl.evals.contents import all_figures
 from langchain_memrl.evals.figures import looks
 from langchain_memrl.evals.intervals import compare, interval
@@ -75,14 +75,15 @@ def test_each_run_holds_its_metrics(data: Any) -> None:
             "cumulative_per_epoch": metrics.cumulative_success(own),
             "forgetting_per_epoch": metrics.forgetting_rate(own),
             "regret_per_epoch": metrics.regret(own, oracle_of(key)),
+            "success_per_tenth": metrics.success_along(own),
             "success": metrics.success_per_epoch(own)[-1],
             "mean_success": metrics.mean_success(own),
             "cumulative": metrics.cumulative_success(own)[-1],
             "forgetting": statistics.fmean(metrics.forgetting_rate(own)[1:]),
             "transfer": metrics.transfer(own),
             "regret": metrics.regret(own, oracle_of(key))[-1],
-            "q_correlation": metrics.q_correlation(own),
-            "never_updated": metrics.never_updated(bank),
+            "q_correlation": q_metrics.q_correlation(own),
+            "never_updated": q_metrics.never_updated(bank),
             "bank": len(bank.ids),
             "tokens": metrics.tokens_per_episode(own),
             "calls": metrics.calls_per_episode(own),
@@ -154,7 +155,7 @@ def test_a_row_of_a_world_says_how_far_it_is_from_no_memory(data: Any) -> None:
 
 def test_calibration_pools_the_episodes_of_an_arm(data: Any) -> None:
     for arm, own in by_arm(EPISODES).items():
-        expected = [one._asdict() for one in metrics.success_by_q(own)]
+        expected = [one._asdict() for one in q_metrics.success_by_q(own)]
         assert data["figures"]["calibration"][arm] == expected
 
 
@@ -163,11 +164,11 @@ def test_the_histogram_of_q_adds_up_the_banks_of_memrl(data: Any) -> None:
     assert drawn["arm"] == "memrl"
     for epoch, row in enumerate(drawn["epochs"]):
         banks = [bank for bank in BANKS if (bank.arm, bank.epoch) == ("memrl", epoch)]
-        counts = [metrics.q_histogram(bank) for bank in banks]
+        counts = [q_metrics.q_histogram(bank) for bank in banks]
         assert row["memories"] == [sum(column) for column in zip(*counts, strict=True)]
         lost = [
             [share * count if count else 0 for share, count in zip(shares, own, strict=True)]
-            for shares, own in zip(map(metrics.failure_share_by_q, banks), counts, strict=True)
+            for shares, own in zip(map(q_metrics.failure_share_by_q, banks), counts, strict=True)
         ]
         assert same(row["failures"], [sum(column) for column in zip(*lost, strict=True)])
 

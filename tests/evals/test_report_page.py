@@ -144,6 +144,17 @@ def test_where_held_out_tasks_were_tried_they_decide(tmp_path: Path) -> None:
     assert findings(tables)[0] == "Against its rivals: memrl is ahead of rag."
 
 
+def test_a_single_pass_is_drawn_by_tenths_instead_of_epochs(tmp_path: Path) -> None:
+    lines = [line for seed in range(3) for line in make_run("", "rag", seed, tasks=20, epochs=1)]
+    found = read(tmp_path, lines, Header("mine", "", {"protocol": "stream"}, {}))
+    figures = {figure.name: figure for figure in all_figures(found, tabulate(found))}
+    assert "learning" not in figures
+    expected = [run.along for run in found.runs]
+    means = [point.mean for point in figures["along"].data["rag"]]
+    assert means == pytest.approx([sum(tenth) / 3 for tenth in zip(*expected, strict=True)])
+    assert "Protocol: stream." in render(found)
+
+
 def test_what_makes_numbers_doubtful_is_said(tmp_path: Path) -> None:
     lines = list(make_run("w", "rag", 0, epochs=2)) + list(make_run("v", "none", 0, epochs=3))
     told = " ".join(notes(read(tmp_path, lines)))
