@@ -9,62 +9,80 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from langchain_memrl.bench.rows import Found, Row, Say
 from langchain_memrl.cli.bank import Json, print_json
 from langchain_memrl.errors import InputError
 
-SIZES = "1000,10000"
-LARGE = "1000,10000,100000,1000000"
+SIZES = "1000,10000,100000"
+UPDATES, LARGE_UPDATES = 250, 2_000
+EPISODES = 100
+IMPORT_ROUNDS = 15
+ONCE_SECONDS = 40
 
 
 def bench(
     sizes: Annotated[str, typer.Option(help="Memories per bank.")] = SIZES,
     dimensions: Annotated[str, typer.Option(help="Numbers per vector.")] = "384,1536",
-    rounds: Annotated[int, typer.Option(min=5, help="How often each call is timed.")] = 50,
+    rounds: Annotated[
+        int | None, typer.Option(min=5, help="How often each call is timed; by size if left out.")
+    ] = None,
     peers: Annotated[bool, typer.Option(help="Also measure what else is installed.")] = True,
-    large: Annotated[bool, typer.Option("--large", help=f"Sizes {LARGE}.")] = False,
+    large: Annotated[
+        bool, typer.Option("--large", help="Also a million memories, and more rewards at once.")
+    ] = False,
     figure: Annotated[Path | None, typer.Option(help="Where to save the figure (PNG).")] = None,
     as_json: Json = False,
 ) -> None:
     """Time every call beside the least that the same work can cost, and beside other stores.
 
-    The calls take turns in one run; times are medians, and ratios say more than times.
+    The calls take turns in one run; times are medians, and ratios say more than times. Exit code 1
+    says that an answer was wrong, not that a goal was missed.
     """
-    from langchain_memrl.bench.footprint import imports
-    from langchain_memrl.bench.measures import measure
+    from langchain_memrl.bench.figure import draw
+    from langchain_memrl.bench.measures import measure, measure_once
+    from langchain_memrl.bench.plan import duration, plan, seconds
+    from langchain_memrl.bench.report import WIDTH, as_table, machine
     from langchain_memrl.bench.report import as_json as plain
-    from langchain_memrl.bench.report import as_table, draw, machine
 
-    missing: dict[str, str] = {}
-    plan = [
-        (size, dimension)
-        for dimension in _numbers("--dimensions", dimensions)
-        for size in _numbers("--sizes", LARGE if large else sizes)
-    ]
-    console = Console(stderr=True)
-    rows, memory = imports(max(1, min(3, rounds // 5)))
-    with console.status("measuring") as status, _quiet():
-        for place, (size, dimension) in enumerate(plan, start=1):
-            status.update(f"{place} of {len(plan)}: {size:,} memories, {dimension} numbers each")
-            found = measure(size, dimension, rounds=rounds, peers=peers)
-            rows += found.rows
-            missing |= found.missing
+    numbers = _numbers("--sizes", sizes), _numbers("--dimensions", dimensions)
+    steps = plan(*numbers, rounds=rounds, peers=peers, large=large)
+    expected = duration(ONCE_SECONDS + sum(map(seconds, steps)))
+    console = Console(stderr=True, highlight=False)
+    console.print(f"Measuring {len(steps)} banks; this takes about {expected}.")
+    with _progress(console, "whatever the bank") as say, _quiet():
+        updates = LARGE_UPDATES if large else UPDATES
+        found = [measure_once(updates, EPISODES, rounds or IMPORT_ROUNDS, say)]
+    for place, step in enumerate(steps, start=1):
+        head = f"{place} of {len(steps)}: {step.size:,} memories, {step.dimension} numbers each"
+        with _progress(console, head) as say, _quiet():
+            found.append(measure(step, say))
+    rows, missing = _together(found)
     if figure is not None:
         draw(rows, figure)
     if as_json:
-        print_json(
-            {
-                "machine": machine(),
-                "memory_mb": memory,
-                "rows": plain(rows),
-                "not_measured": missing,
-            }
-        )
+        print_json({"machine": machine(), "rows": plain(rows), "not_measured": missing})
+    else:
+        Console(width=max(WIDTH, Console().width)).print(as_table(rows))
+        for name, reason in missing.items():
+            typer.echo(f"not measured: {name}: {reason}")
+    if any(row.error for row in rows):
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _progress(console: Console, head: str) -> Iterator[Say]:
+    """Shows what is measured: a moving line on a terminal, else one line for each part."""
+    if not console.is_terminal:
+        console.print(head)
+        yield lambda what: None
         return
-    Console(width=None if Console().is_terminal else 160).print(as_table(rows))
-    for name, size_ in memory.items():
-        typer.echo(f"memory after the import, {name}: {size_:.0f} MB")
-    for name, reason in missing.items():
-        typer.echo(f"not measured: {name}, {reason}")
+    with console.status(head) as status:
+        yield lambda what: status.update(f"{head}: {what}")
+
+
+def _together(found: list[Found]) -> tuple[list[Row], dict[str, str]]:
+    missing = {name: reason for one in found for name, reason in one.missing.items()}
+    return [row for one in found for row in one.rows], missing
 
 
 @contextmanager
