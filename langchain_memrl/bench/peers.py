@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from langchain_memrl.bench.data import Filled
 from langchain_memrl.bench.rivals import open_rivals
-from langchain_memrl.bench.rows import Found, Row, Say
+from langchain_memrl.bench.rows import PEER, UPDATE, Found, Row, Say
 from langchain_memrl.bench.timing import Times, in_turns
 from langchain_memrl.store.bare import flat_faiss
 
@@ -25,9 +25,9 @@ def peers(bank: Filled, say: Say) -> Found:
     rows: list[Row] = []
     for name, rival in rivals.items():
         beside = ("IndexFlatIP.search", found["faiss"])
-        rows.append(bank.row(f"peer: {name}", found[name], *beside))
+        rows.append(bank.row(f"{PEER}{name}", found[name], *beside))
         kept = "" if rival.durable else "not on disk"
-        rows.append(bank.row(f"peer update: {name}", updates[name], kept))
+        rows.append(bank.row(f"{UPDATE}{name}", updates[name], kept))
     return Found(rows, missing)
 
 

@@ -10,9 +10,20 @@ from typing import Any, Literal
 from rich.table import Table
 from rich.text import Text
 
-from langchain_memrl.bench.rows import Goal, Row
+from langchain_memrl.bench.rows import PEER, UPDATE, Goal, Row
 
-PACKAGES = ("langchain-memrl", "faiss-cpu", "numpy", "langchain-core", "langgraph")
+PACKAGES = (
+    *(
+        "langchain-memrl",
+        "faiss-cpu",
+        "numpy",
+        "langchain-core",
+        "langgraph",
+        "chromadb",
+        "lancedb",
+    ),
+    *("milvus-lite", "qdrant-client", "langchain-community", "sqlite-vec", "apsw"),
+)
 WIDTH = 100
 """Columns the table fits into."""
 
@@ -77,16 +88,14 @@ def as_table(rows: Sequence[Row]) -> Table:
 def _heading(row: Row) -> str:
     if not row.dimension:
         return "whatever the bank"
-    others = ", other stores" if row.what.startswith("peer") else ""
+    others = ", other stores" if row.what.startswith((PEER, UPDATE)) else ""
     return f"{row.size:,} x {row.dimension}{others}"
 
 
 def _name(row: Row) -> str:
-    kind, _, name = row.what.rpartition("peer: ")
-    if name != row.what:
-        return name
-    kind, _, name = row.what.rpartition("peer update: ")
-    return f"{name}, update" if name != row.what else name
+    if row.what.startswith(UPDATE):
+        return f"{row.what.removeprefix(UPDATE)}, update"
+    return row.what.removeprefix(PEER)
 
 
 def _add(table: Table, row: Row) -> None:

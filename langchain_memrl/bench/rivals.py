@@ -56,7 +56,7 @@ def _langgraph_memory(tasks: Tasks, folder: Path, stack: ExitStack) -> Rival:
 
 def _langgraph_sqlite(tasks: Tasks, folder: Path, stack: ExitStack) -> Rival:
     if not loads_extensions():
-        raise RuntimeError("this Python's sqlite3 cannot load extensions, and it needs sqlite-vec")
+        raise NotImplementedError("this Python's sqlite3 cannot load the extension sqlite-vec")
     module: Any = importlib.import_module("langgraph.store.sqlite")
     index = {"dims": tasks.vectors.shape[1], "embed": tasks, "fields": ["text"]}
     place = str(folder / "store.sqlite")
@@ -214,6 +214,8 @@ def open_rivals(tasks: Tasks, folder: Path) -> Iterator[tuple[dict[str, Rival], 
                 found[name] = rival
             except ImportError as error:
                 missing[name] = f"not installed ({error.name})"
+            except NotImplementedError as error:
+                missing[name] = str(error)
             except Exception as error:  # whatever a stranger raises is told, not hidden
                 missing[name] = f"cannot be used here ({type(error).__name__}: {error})"
         yield found, missing

@@ -9,6 +9,10 @@ Say = Callable[[str], None]
 """Told what is measured next."""
 
 
+PEER, UPDATE = "peer: ", "peer update: "
+"""How the names of other stores begin in `Row.what`."""
+
+
 class Goal(NamedTuple):
     """`ours <= factor * floor + extra`, in the unit of the row. A factor of 0 needs no floor."""
 

@@ -82,7 +82,7 @@ class BareVec:
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
             "CREATE TABLE q (id INTEGER PRIMARY KEY, q REAL);"
             f"CREATE VIRTUAL TABLE vec USING vec0(row float[{vectors.shape[1]}])"
-        )
+        ).fetchall()
         with db:
             rows = ((n, row.tobytes()) for n, row in enumerate(vectors))
             db.executemany("INSERT INTO vec (rowid, row) VALUES (?, ?)", rows)
