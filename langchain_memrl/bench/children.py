@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 STARTED = "started"
-MEGABYTE = 2**20
+MEBIBYTE = 2**20
 
 
 def run(program: str, *arguments: object) -> Any:
@@ -59,19 +59,19 @@ def meet() -> None:
     sys.stdin.readline()
 
 
-def resident_mb() -> float:
-    """Memory of this process (MB); where the system does not tell, its peak so far."""
+def resident_mib() -> float:
+    """Memory of this process (MiB); where the system does not tell, its peak so far."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except OSError:
-        return _peak_mb()
-    return pages * os.sysconf("SC_PAGE_SIZE") / MEGABYTE
+        return _peak_mib()
+    return pages * os.sysconf("SC_PAGE_SIZE") / MEBIBYTE
 
 
-def _peak_mb() -> float:
+def _peak_mib() -> float:
     try:
         import resource
     except ImportError:  # Windows
         return float("nan")
     unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MEGABYTE
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MEBIBYTE

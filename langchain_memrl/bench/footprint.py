@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from langchain_memrl.bench.children import MEGABYTE, resident_mb, run
+from langchain_memrl.bench.children import MEBIBYTE, resident_mib, run
 from langchain_memrl.bench.data import Tasks
 from langchain_memrl.bench.rows import Goal, Row
 from langchain_memrl.bench.timing import summary
@@ -16,8 +16,8 @@ import json, time
 start = time.perf_counter()
 {imports}
 taken = 1000 * (time.perf_counter() - start)
-from langchain_memrl.bench.children import resident_mb
-print(json.dumps([taken, resident_mb()]))
+from langchain_memrl.bench.children import resident_mib
+print(json.dumps([taken, resident_mib()]))
 """
 BASE = "import langchain_core.retrievers, langchain_core.language_models, langgraph.graph, faiss"
 WHOLE = "from langchain_memrl import create_memrl_graph, EpisodicMemory, MemRLRetriever"
@@ -36,10 +36,12 @@ def imports(rounds: int) -> Iterator[Row]:
     for _ in range(rounds):
         for program in (BASE, WHOLE):
             found[program].append(run(IMPORT.format(imports=program)))
-    (base_ms, base_mb), (ms, mb) = (zip(*found[program], strict=True) for program in (BASE, WHOLE))
+    (base_ms, base_mib), (ms, mib) = (
+        zip(*found[program], strict=True) for program in (BASE, WHOLE)
+    )
     beside = "its dependencies"
     yield Row("import", 0, 0, summary(ms), beside, summary(base_ms), Goal(1.5))
-    yield Row("memory after the import", 0, 0, summary(mb), beside, summary(base_mb), unit="MB")
+    yield Row("memory after the import", 0, 0, summary(mib), beside, summary(base_mib), unit="MiB")
 
 
 def opening(folder: Path, tasks: Tasks, rounds: int) -> Iterator[Row]:
@@ -47,22 +49,22 @@ def opening(folder: Path, tasks: Tasks, rounds: int) -> Iterator[Row]:
     size, dimension = tasks.vectors.shape
     found = [run(OPEN, folder, dimension) for _ in range(rounds)]
     opened, first, after_open, after_recall = map(summary, zip(*found, strict=True))
-    vectors = summary([tasks.vectors.nbytes / MEGABYTE])
+    vectors = summary([tasks.vectors.nbytes / MEBIBYTE])
     yield Row("open", size, dimension, opened, goal=OPEN_GOAL)
     yield Row("open and first recall", size, dimension, first, goal=FIRST_RECALL_GOAL)
-    yield Row("memory of the open bank", size, dimension, after_open, goal=OPEN_GOAL, unit="MB")
+    yield Row("memory of the open bank", size, dimension, after_open, goal=OPEN_GOAL, unit="MiB")
     beside = ("the vectors", vectors)
-    yield Row("memory after a recall", size, dimension, after_recall, *beside, unit="MB")
+    yield Row("memory after a recall", size, dimension, after_recall, *beside, unit="MiB")
 
 
 def open_and_tell(folder: str, dimension: int) -> None:
     """In the child: open a bank, recall once, and print what each took."""
     tasks = Tasks(1, dimension)
-    before, start = resident_mb(), time.perf_counter()
+    before, start = resident_mib(), time.perf_counter()
     with EpisodicMemory.open(folder, embeddings=tasks, read_only=True) as memory:
-        opened, after_open = time.perf_counter(), resident_mb()
+        opened, after_open = time.perf_counter(), resident_mib()
         memory.recall("a task that nobody has asked before")
-        first, after_recall = time.perf_counter(), resident_mb()
+        first, after_recall = time.perf_counter(), resident_mib()
     times = [1000 * (end - start) for end in (opened, first)]
     told = [*times, after_open - before, after_recall - before]
     print(json.dumps(told))  # noqa: T201 (this is how parent and child speak)

@@ -8,7 +8,7 @@ from langchain_memrl.bench.rows import PEER, UPDATE, Found, Row, Say
 from langchain_memrl.bench.timing import Times, in_turns
 from langchain_memrl.store.bare import flat_faiss
 
-ROUNDS = 10
+ROUNDS = 5
 
 
 def peers(bank: Filled, say: Say) -> Found:

@@ -124,13 +124,13 @@ def _verdict(row: Row, goal: Goal) -> Text:
 
 def _ratio(value: float) -> str:
     """A ratio; a small one as a fraction."""
-    if value >= 0.1 or value <= 0:
-        return f"{value:.4g}" if value < 10 and value == round(value, 2) else f"{value:.3g}"
-    return f"1/{1 / value:.0f}"
+    if 0 < value < 0.1:
+        return f"1/{1 / value:.0f}"
+    return f"{value:.4g}" if value == round(value, 2) else _number(value)
 
 
 def _number(value: float) -> str:
-    """Three digits, without exponents."""
+    """Three digits, below a tenth two."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
-    return f"{value:.3g}"
+    return f"{value:.3g}" if abs(value) >= 0.1 else f"{value:.2g}"

@@ -188,7 +188,7 @@ RIVALS: dict[str, Known] = {
     "Chroma": Known(_chroma, 10_000),
     "LanceDB": Known(_lancedb),
     "Milvus Lite": Known(_milvus, 10_000, SLOW),
-    "Qdrant, local": Known(_qdrant, 10_000),
+    "Qdrant, local": Known(_qdrant, 1_000, "it writes each point alone, which takes minutes"),
     "LangChain FAISS": Known(_community_faiss),
     "sqlite-vec": Known(_sqlite_vec),
 }

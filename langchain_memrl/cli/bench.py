@@ -53,7 +53,8 @@ def bench(
         updates = LARGE_UPDATES if large else UPDATES
         found = [measure_once(updates, EPISODES, rounds or IMPORT_ROUNDS, say)]
     for place, step in enumerate(steps, start=1):
-        head = f"{place} of {len(steps)}: {step.size:,} memories, {step.dimension} numbers each"
+        left = duration(sum(map(seconds, steps[place - 1 :])))
+        head = f"{place} of {len(steps)}: {step.size:,} x {step.dimension}, about {left} to go"
         with _progress(console, head) as say, _quiet():
             found.append(measure(step, say))
     rows, missing = _together(found)
@@ -71,10 +72,10 @@ def bench(
 
 @contextmanager
 def _progress(console: Console, head: str) -> Iterator[Say]:
-    """Shows what is measured: a moving line on a terminal, else one line for each part."""
+    """Shows what is measured: one moving line on a terminal, else a line for each part."""
     if not console.is_terminal:
         console.print(head)
-        yield lambda what: None
+        yield lambda what: console.print(f"  {what}")
         return
     with console.status(head) as status:
         yield lambda what: status.update(f"{head}: {what}")

@@ -6,7 +6,7 @@ import tempfile
 
 import pytest
 
-from langchain_memrl.bench import measures
+from langchain_memrl.bench import footprint, measures
 from langchain_memrl.bench.rows import Found, Goal, Row
 from langchain_memrl.bench.timing import Times
 from langchain_memrl.cli import bench, main
@@ -49,6 +49,8 @@ def row(value, **more):
 def test_the_bench_measures_for_real_and_leaves_only_its_figure(run, tmp_path, monkeypatch):
     monkeypatch.setattr(bench, "UPDATES", 2)
     monkeypatch.setattr(bench, "EPISODES", 2)
+    monkeypatch.setattr(footprint, "BASE", "import json")
+    monkeypatch.setattr(footprint, "WHOLE", "import decimal")
     figure = tmp_path / "cost.png"
     options = ("--sizes", "20", "--dimensions", 8, "--rounds", 5, "--no-peers", "--json")
     code, said = run(*options, "--figure", figure)
@@ -57,7 +59,8 @@ def test_the_bench_measures_for_real_and_leaves_only_its_figure(run, tmp_path, m
     assert {"import", "recall", "whole graph loop", "open"} <= set(rows)
     assert rows["4 x 2 rewards at once, 99 %"]["measured"]["calls"] == 8
     assert "Measuring 1 banks; this takes about" in said.err
-    assert "1 of 1: 20 memories, 8 numbers each" in said.err
+    assert "1 of 1: 20 x 8, about 10 seconds to go" in said.err
+    assert "  recall beside the paper's code" in said.err
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in tmp_path.iterdir()] == ["cost.png"]
 

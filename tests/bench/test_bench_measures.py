@@ -48,7 +48,7 @@ def filled(tmp_path):
 def test_every_call_is_measured_and_every_answer_right(found):
     rows, _ = found
     assert {row.what for row in rows} == CALLS
-    assert all(row.times.largest > 0 or row.unit == "MB" for row in rows)
+    assert all(row.times.largest > 0 or row.unit == "MiB" for row in rows)
     assert [row.error for row in rows if row.error] == []
 
 
