@@ -1,12 +1,13 @@
 """`memrl bench`: says what it will take and what it found, and fails only on wrong answers."""
 
+import functools
 import json
 import sys
 import tempfile
 
 import pytest
 
-from langchain_memrl.bench import footprint, measures
+from langchain_memrl.bench import footprint, measures, recalls, shared
 from langchain_memrl.bench.rows import Found, Goal, Row
 from langchain_memrl.bench.timing import Times
 from langchain_memrl.cli import bench, main
@@ -51,16 +52,20 @@ def test_the_bench_measures_for_real_and_leaves_only_its_figure(run, tmp_path, m
     monkeypatch.setattr(bench, "EPISODES", 2)
     monkeypatch.setattr(footprint, "BASE", "import json")
     monkeypatch.setattr(footprint, "WHOLE", "import decimal")
+    monkeypatch.setattr(measures, "processes", functools.partial(shared.processes, processes=2))
+    monkeypatch.setattr(recalls, "REFERENCE_LIMIT", 10)
     figure = tmp_path / "cost.png"
     options = ("--sizes", "20", "--dimensions", 8, "--rounds", 5, "--no-peers", "--json")
     code, said = run(*options, "--figure", figure)
     assert code == 0
-    rows = {one["what"]: one for one in json.loads(said.out)["rows"]}
+    told = json.loads(said.out)
+    rows = {one["what"]: one for one in told["rows"]}
     assert {"import", "recall", "whole graph loop", "open"} <= set(rows)
-    assert rows["4 x 2 rewards at once, 99 %"]["measured"]["calls"] == 8
+    assert rows["2 x 2 rewards at once, 99 %"]["measured"]["calls"] == 4
+    assert list(told["not_measured"]) == ["the paper's code, 20 memories"]
     assert "Measuring 1 banks; this takes about" in said.err
     assert "1 of 1: 20 x 8, about 10 seconds to go" in said.err
-    assert "  recall beside the paper's code" in said.err
+    assert "  the whole graph loop" in said.err
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in tmp_path.iterdir()] == ["cost.png"]
 
