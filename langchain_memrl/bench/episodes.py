@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from langchain_memrl.bench.caches import Served, is_memory, served, wire
+from langchain_memrl.bench.caches import is_memory, served, wire
 from langchain_memrl.bench.rows import Goal, Row
 from langchain_memrl.bench.timing import Times, summary
 from langchain_memrl.memory import EpisodicMemory
@@ -59,9 +59,10 @@ def what_episodes_cost(episodes: int) -> Iterator[Row]:
     yield from _tokens(single, bare)
     calls = _extra(single, bare)
     yield _row("extra model calls, at most", calls, unit="calls", of="largest", goal=Goal(0, 1))
-    yield from _cache(single, bare, "", _differing(single))
+    error = _changing_start(single) or _changing_memories(single)
+    yield from _cache(single, bare, "", error)
     talk, bare = (_asked(episodes, TURNS, with_memory=way) for way in (True, False))
-    yield from _cache(talk, bare, f", {TURNS} turns", "")
+    yield from _cache(talk, bare, f", {TURNS} turns", _changing_memories(talk))
 
 
 def _row(what: str, times: Times, *beside: Any, **more: Any) -> Row:
@@ -96,13 +97,8 @@ def _cache(ours: Sequence[Asked], bare: Sequence[Asked], kind: str, error: str) 
     calls = len(ours)
     beside = ("without memory", _one(before.share, calls))
     yield _row(f"cache hits{kind}", _one(found.share, calls), *beside, unit="%")
-    lost = _one(max(0.0, _lost(found, before)), calls)
-    goal = Goal(0, 2)
-    yield _row(f"cache hits lost{kind}", lost, unit="pts", goal=goal, error=error)
-
-
-def _lost(found: Served, before: Served) -> float:
-    return before.own_share - found.own_share
+    lost = _one(before.own_share - found.own_share, calls)
+    yield _row(f"cache hits lost{kind}", lost, unit="pts", goal=Goal(0, 2), error=error)
 
 
 def _one(value: float, calls: int) -> Times:
@@ -113,22 +109,24 @@ def _count(messages: Sequence[BaseMessage]) -> int:
     return count_tokens_approximately(messages) if messages else 0
 
 
-def _differing(episodes: Sequence[Asked]) -> str:
-    """What of the prompts is not the same bytes although a cache needs it to be; else empty."""
-    heads, blocks = set(), []
-    for one in episodes:
-        block = set()
-        for prompt in one.agent:
-            places = [place for place, message in enumerate(prompt) if is_memory(message)]
-            if places:
-                heads.add(tuple(map(wire, prompt[: places[0]])))
-                block.add(tuple(wire(prompt[place]) for place in places))
-        blocks.append(len(block))
-    if len(heads) > 1:
-        return f"{len(heads)} different beginnings before the memories"
-    if max(blocks, default=0) > 1:
+def _changing_start(episodes: Sequence[Asked]) -> str:
+    """Whether prompts begin differently before the memories, which a cache needs to be the same."""
+    starts = set()
+    for prompt in (prompt for one in episodes for prompt in one.agent):
+        places = [place for place, message in enumerate(prompt) if is_memory(message)]
+        if places:
+            starts.add(tuple(map(wire, prompt[: places[0]])))
+    return f"{len(starts)} different beginnings before the memories" if len(starts) > 1 else ""
+
+
+def _changing_memories(episodes: Sequence[Asked]) -> str:
+    """Whether the memories change between the calls of one episode, or never come at all."""
+    shown = [
+        {tuple(wire(m) for m in prompt if is_memory(m)) for prompt in one.agent} for one in episodes
+    ]
+    if any(len(blocks) > 1 for blocks in shown):
         return "the memories change between the calls of one episode"
-    return "" if any(blocks) else "no episode was shown a memory"
+    return "" if any(blocks != {()} for blocks in shown) else "no episode was shown a memory"
 
 
 # --- the episodes -------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """`memrl bench`: what a bank costs on this machine."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from langchain_memrl.bench.plan import Step
 from langchain_memrl.bench.rows import Found, Row, Say
 from langchain_memrl.cli.bank import Json, print_json
 from langchain_memrl.errors import InputError
@@ -39,35 +40,49 @@ def bench(
     says that an answer was wrong, not that a goal was missed.
     """
     from langchain_memrl.bench.figure import draw
-    from langchain_memrl.bench.measures import measure, measure_once
-    from langchain_memrl.bench.plan import duration, plan, seconds
-    from langchain_memrl.bench.report import WIDTH, as_table, machine
-    from langchain_memrl.bench.report import as_json as plain
+    from langchain_memrl.bench.plan import plan
 
     numbers = _numbers("--sizes", sizes), _numbers("--dimensions", dimensions)
     steps = plan(*numbers, rounds=rounds, peers=peers, large=large)
-    expected = duration(ONCE_SECONDS + sum(map(seconds, steps)))
+    with _quiet():
+        found = _measure(steps, LARGE_UPDATES if large else UPDATES, rounds or IMPORT_ROUNDS)
+    rows = [row for one in found for row in one.rows]
+    missing = {name: reason for one in found for name, reason in one.missing.items()}
+    if figure is not None:
+        draw(rows, figure)
+    _print(rows, missing, as_json=as_json)
+    if any(row.error for row in rows):
+        raise typer.Exit(1)
+
+
+def _measure(steps: Sequence[Step], updates: int, import_rounds: int) -> list[Found]:
+    """Measure all of it, and say how far it is."""
+    from langchain_memrl.bench.measures import measure, measure_once
+    from langchain_memrl.bench.plan import duration, seconds
+
     console = Console(stderr=True, highlight=False)
+    expected = duration(ONCE_SECONDS + sum(map(seconds, steps)))
     console.print(f"Measuring {len(steps)} banks; this takes about {expected}.")
-    with _progress(console, "whatever the bank") as say, _quiet():
-        updates = LARGE_UPDATES if large else UPDATES
-        found = [measure_once(updates, EPISODES, rounds or IMPORT_ROUNDS, say)]
+    with _progress(console, "whatever the bank") as say:
+        found = [measure_once(updates, EPISODES, import_rounds, say)]
     for place, step in enumerate(steps, start=1):
         left = duration(sum(map(seconds, steps[place - 1 :])))
         head = f"{place} of {len(steps)}: {step.size:,} x {step.dimension}, about {left} to go"
-        with _progress(console, head) as say, _quiet():
+        with _progress(console, head) as say:
             found.append(measure(step, say))
-    rows, missing = _together(found)
-    if figure is not None:
-        draw(rows, figure)
+    return found
+
+
+def _print(rows: Sequence[Row], missing: Mapping[str, str], *, as_json: bool) -> None:
+    from langchain_memrl.bench import report
+
     if as_json:
-        print_json({"machine": machine(), "rows": plain(rows), "not_measured": missing})
-    else:
-        Console(width=max(WIDTH, Console().width)).print(as_table(rows))
-        for name, reason in missing.items():
-            typer.echo(f"not measured: {name}: {reason}")
-    if any(row.error for row in rows):
-        raise typer.Exit(1)
+        told = {"machine": report.machine(), "rows": report.as_json(rows)}
+        print_json({**told, "not_measured": dict(missing)})
+        return
+    Console(width=max(report.WIDTH, Console().width)).print(report.as_table(rows))
+    for name, reason in missing.items():
+        typer.echo(f"not measured: {name}: {reason}")
 
 
 @contextmanager
@@ -79,11 +94,6 @@ def _progress(console: Console, head: str) -> Iterator[Say]:
         return
     with console.status(head) as status:
         yield lambda what: status.update(f"{head}: {what}")
-
-
-def _together(found: list[Found]) -> tuple[list[Row], dict[str, str]]:
-    missing = {name: reason for one in found for name, reason in one.missing.items()}
-    return [row for one in found for row in one.rows], missing
 
 
 @contextmanager

@@ -60,9 +60,10 @@ def test_a_changing_beginning_or_block_is_an_error():
         return [SystemMessage(system), memories(block), HumanMessage(TASK)]
 
     same = [asked(prompt("s", "m"), prompt("s", "m")), asked(prompt("s", "n"))]
-    assert episodes._differing(same) == ""
-    found = episodes._differing([asked(prompt("s", "m")), asked(prompt("t", "m"))])
-    assert found == "2 different beginnings before the memories"
-    found = episodes._differing([asked(prompt("s", "m"), prompt("s", "n"))])
+    assert episodes._changing_start(same) == episodes._changing_memories(same) == ""
+    other = [asked(prompt("s", "m")), asked(prompt("t", "m"))]
+    assert episodes._changing_start(other) == "2 different beginnings before the memories"
+    other = [asked(prompt("s", "m"), prompt("s", "n"))]
+    found = episodes._changing_memories(other)
     assert found == "the memories change between the calls of one episode"
-    assert episodes._differing([asked([SYSTEM])]) == "no episode was shown a memory"
+    assert episodes._changing_memories([asked([SYSTEM])]) == "no episode was shown a memory"
