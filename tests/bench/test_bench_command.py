@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from langchain_memrl.bench import footprint, measures, recalls, shared
+from langchain_memrl.bench import footprint, measures, shared
 from langchain_memrl.bench.rows import Found, Goal, Row
 from langchain_memrl.bench.timing import Times
 from langchain_memrl.cli import bench, main
@@ -47,25 +47,24 @@ def row(value, **more):
     return Row("recall", 20, 8, Times(value, value, value, 5), **more)
 
 
-def test_the_bench_measures_for_real_and_leaves_only_its_figure(run, tmp_path, monkeypatch):
+def test_what_holds_for_any_bank_is_measured_for_real_and_leaves_only_the_figure(
+    run, tmp_path, monkeypatch
+):
     monkeypatch.setattr(bench, "UPDATES", 2)
     monkeypatch.setattr(bench, "EPISODES", 2)
     monkeypatch.setattr(footprint, "BASE", "import json")
     monkeypatch.setattr(footprint, "WHOLE", "import decimal")
     monkeypatch.setattr(measures, "processes", functools.partial(shared.processes, processes=2))
-    monkeypatch.setattr(recalls, "REFERENCE_LIMIT", 10)
+    monkeypatch.setattr(measures, "measure", lambda step, say: say("recall") or Found([row(1)], {}))
     figure = tmp_path / "cost.png"
-    options = ("--sizes", "20", "--dimensions", 8, "--rounds", 5, "--no-peers", "--json")
-    code, said = run(*options, "--figure", figure)
+    options = ("--sizes", "20", "--dimensions", 8, "--rounds", 5, "--json", "--figure", figure)
+    code, said = run(*options)
     assert code == 0
-    told = json.loads(said.out)
-    rows = {one["what"]: one for one in told["rows"]}
-    assert {"import", "recall", "whole graph loop", "open"} <= set(rows)
+    rows = {one["what"]: one for one in json.loads(said.out)["rows"]}
+    assert {"import", "extra model calls, at most", "recall"} <= set(rows)
     assert rows["2 x 2 rewards at once, 99 %"]["measured"]["calls"] == 4
-    assert list(told["not_measured"]) == ["the paper's code, 20 memories"]
     assert "Measuring 1 banks; this takes about" in said.err
-    assert "1 of 1: 20 x 8, about 10 seconds to go" in said.err
-    assert "  the whole graph loop" in said.err
+    assert "1 of 1: 20 x 8, about 15 seconds to go\n  recall" in said.err
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in tmp_path.iterdir()] == ["cost.png"]
 

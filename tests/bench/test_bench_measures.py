@@ -1,5 +1,6 @@
 """The bench measures every call, checks the answers, and tells what it cannot measure."""
 
+import tempfile
 import time
 
 import pytest
@@ -28,13 +29,16 @@ CALLS = {
 
 
 @pytest.fixture(scope="module")
-def found():
-    """A bank, measured for real, beside the two stores that are always there."""
+def found(tmp_path_factory):
+    """A bank, measured for real, beside the two stores that are always there; no file stays."""
     with pytest.MonkeyPatch.context() as patch:
         always = ("InMemoryVectorStore", "LangGraph InMemoryStore")
         patch.setattr(rivals, "RIVALS", {name: rivals.RIVALS[name] for name in always})
-        heard = []
-        yield measures.measure(Step(40, 8, 5, True), heard.append).rows, heard
+        heard, place = [], tmp_path_factory.mktemp("bench")
+        patch.setattr(tempfile, "tempdir", str(place))
+        rows = measures.measure(Step(40, 8, 5, True), heard.append).rows
+        assert list(place.iterdir()) == []
+        yield rows, heard
 
 
 @pytest.fixture
@@ -84,6 +88,14 @@ def test_the_reference_finds_the_nearest_in_float64(filled):
         cosines = vectors @ vectors[number]
         nearest = sorted(range(60), key=lambda n: -cosines[n])[:5]
         assert search(tasks.texts[number]) == [tasks.texts[n] for n in nearest]
+
+
+def test_the_reference_is_left_out_of_large_banks_and_named(monkeypatch):
+    monkeypatch.setattr(recalls, "REFERENCE_LIMIT", 10)
+    monkeypatch.setattr(measures, "_calls", lambda bank, say: [])
+    monkeypatch.setattr(measures, "opening", lambda *given: [])
+    found = measures.measure(Step(20, 8, 5, False), lambda what: None)
+    assert found.missing == {"the paper's code, 20 memories": "one retrieval takes many seconds"}
 
 
 def test_an_answer_that_differs_from_the_reference_is_an_error(filled, monkeypatch):
