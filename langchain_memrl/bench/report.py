@@ -26,6 +26,12 @@ PACKAGES = (
 )
 WIDTH = 100
 """Columns the table fits into."""
+Side = Literal["left", "right"]
+COLUMNS: tuple[tuple[str, Side, int], ...] = (
+    *(("what", "left", 31), ("", "right", 9), ("99 %", "right", 6)),
+    *(("beside", "left", 18), ("", "right", 6), ("ratio", "right", 5), ("goal", "left", 18)),
+)
+"""Heading, side and least width, so that tables below each other line up."""
 
 
 def machine() -> dict[str, Any]:
@@ -74,11 +80,11 @@ def as_table(rows: Sequence[Row]) -> Table:
     A line shows the median, or the 99 % or the slowest where it says so.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in ("what", "", "99 %", "beside", "", "ratio", "goal"):
-        side: Literal["left", "right"] = "left" if name in ("what", "beside", "goal") else "right"
-        table.add_column(name, justify=side, no_wrap=True)
-    for heading, group in itertools.groupby(rows, _heading):
-        table.add_row()
+    for name, side, width in COLUMNS:
+        table.add_column(name, justify=side, min_width=width, no_wrap=True)
+    for place, (heading, group) in enumerate(itertools.groupby(rows, _heading)):
+        if place:
+            table.add_row()
         table.add_row(Text(heading, style="bold"))
         for row in group:
             _add(table, row)

@@ -1,7 +1,7 @@
 """`memrl bench`: what a bank costs on this machine."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from langchain_memrl.bench.plan import Step
-from langchain_memrl.bench.rows import Found, Row, Say
+from langchain_memrl.bench.rows import Found, Say
 from langchain_memrl.cli.bank import Json, print_json
 from langchain_memrl.errors import InputError
 
@@ -41,22 +41,30 @@ def bench(
     """
     from langchain_memrl.bench.figure import draw
     from langchain_memrl.bench.plan import plan
+    from langchain_memrl.bench.report import as_json as plain
+    from langchain_memrl.bench.report import machine
 
     numbers = _numbers("--sizes", sizes), _numbers("--dimensions", dimensions)
     steps = plan(*numbers, rounds=rounds, peers=peers, large=large)
+    found = []
     with _quiet():
-        found = _measure(steps, LARGE_UPDATES if large else UPDATES, rounds or IMPORT_ROUNDS)
+        for one in _measure(steps, LARGE_UPDATES if large else UPDATES, rounds or IMPORT_ROUNDS):
+            found.append(one)
+            if not as_json:
+                _print(one)
     rows = [row for one in found for row in one.rows]
     missing = {name: reason for one in found for name, reason in one.missing.items()}
     if figure is not None:
         draw(rows, figure)
-    _print(rows, missing, as_json=as_json)
+    if as_json:
+        told = {"machine": machine(), "rows": plain(rows), "not_measured": missing}
+        print_json(told)
     if any(row.error for row in rows):
         raise typer.Exit(1)
 
 
-def _measure(steps: Sequence[Step], updates: int, import_rounds: int) -> list[Found]:
-    """Measure all of it, and say how far it is."""
+def _measure(steps: Sequence[Step], updates: int, import_rounds: int) -> Iterator[Found]:
+    """Measure one part after the other, and say how far it is."""
     from langchain_memrl.bench.measures import measure, measure_once
     from langchain_memrl.bench.plan import duration, seconds
 
@@ -64,25 +72,24 @@ def _measure(steps: Sequence[Step], updates: int, import_rounds: int) -> list[Fo
     expected = duration(ONCE_SECONDS + sum(map(seconds, steps)))
     console.print(f"Measuring {len(steps)} banks; this takes about {expected}.")
     with _progress(console, "whatever the bank") as say:
-        found = [measure_once(updates, EPISODES, import_rounds, say)]
+        found = measure_once(updates, EPISODES, import_rounds, say)
+    yield found
     for place, step in enumerate(steps, start=1):
         left = duration(sum(map(seconds, steps[place - 1 :])))
         head = f"{place} of {len(steps)}: {step.size:,} x {step.dimension}, about {left} to go"
         with _progress(console, head) as say:
-            found.append(measure(step, say))
-    return found
+            found = measure(step, say)
+        yield found
 
 
-def _print(rows: Sequence[Row], missing: Mapping[str, str], *, as_json: bool) -> None:
-    from langchain_memrl.bench import report
+def _print(found: Found) -> None:
+    """Print a part as soon as it is measured, so that a run that is stopped has told something."""
+    from langchain_memrl.bench.report import WIDTH, as_table
 
-    if as_json:
-        told = {"machine": report.machine(), "rows": report.as_json(rows)}
-        print_json({**told, "not_measured": dict(missing)})
-        return
-    Console(width=max(report.WIDTH, Console().width)).print(report.as_table(rows))
-    for name, reason in missing.items():
+    Console(width=max(WIDTH, Console().width)).print(as_table(found.rows))
+    for name, reason in found.missing.items():
         typer.echo(f"not measured: {name}: {reason}")
+    typer.echo("")
 
 
 @contextmanager
