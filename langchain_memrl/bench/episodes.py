@@ -180,7 +180,7 @@ def _known(number: int) -> dict[str, Any]:
     steps = "\n".join([f"ai calls look()\ntool: {RESULT}"] * TOOL_CALLS + [f"ai: {ANSWER}"])
     return {
         "intent": _task(number),
-        "lesson": f"{LESSON} Customer {number} keeps it on host {number}.",
+        "lesson": f"{LESSON} Customer {number} keeps it on disk {number}.",
         "trajectory": steps,
         "outcome": outcome,
     }
