@@ -185,7 +185,7 @@ class FaissIndex:
         products = np.empty(self._rows.size, dtype=np.float32)
         start = 0
         for part in self._parts:
-            faiss.fvec_inner_products_ny(
+            faiss.fvec_inner_products_ny(  # type: ignore[attr-defined]
                 faiss.swig_ptr(products[start:]),
                 faiss.swig_ptr(query),
                 faiss.swig_ptr(part),

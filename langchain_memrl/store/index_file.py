@@ -94,7 +94,7 @@ def write_index(file: BinaryIO, indexes: Mapping[str, VectorIndex]) -> Stamp:
         counts.append((name, ids.size))
     summing = _Summing(file)
     summing.write(bytes(_padding(dimension)))
-    writer: Any = faiss  # its type hints leave the writer out
+    writer: Any = faiss  # its type hints leave this out
     faiss.write_index(whole, writer.PyCallbackIOWriter(summing.write))
     return Stamp(summing.size, dimension, counts, summing.sums)
 
