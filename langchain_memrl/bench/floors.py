@@ -34,6 +34,21 @@ def numpy_product(vectors: NDArray[np.float32], k: int) -> Search:
     return search
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """NumPy's products in one thread, like all that they are measured beside.
+
+    Without `threadpoolctl` they use all cores: less time on an idle machine, far more on a busy one.
+    """
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        yield
+        return
+    with threadpool_limits(1):
+        yield
+
+
 def reference_retrieval(tasks: Tasks, k: int) -> Callable[[str], list[str]]:
     """The retrieval of the paper's released code: one cosine after the other, in plain Python.
 

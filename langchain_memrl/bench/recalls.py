@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator
 
 from langchain_memrl.bench.data import Filled
-from langchain_memrl.bench.floors import numpy_product, reference_retrieval
+from langchain_memrl.bench.floors import numpy_product, one_thread, reference_retrieval
 from langchain_memrl.bench.rows import Goal, Row
 from langchain_memrl.bench.timing import in_turns, sum_of
 from langchain_memrl.store.bare import BareSqlite, flat_faiss
@@ -21,14 +21,13 @@ def scan(bank: Filled) -> Row:
     """A recall beside the faster of raw FAISS and a NumPy product over the same rows."""
     tasks, memory = bank.tasks, bank.memory
     faiss, numpy = flat_faiss(tasks.vectors, FETCH_K), numpy_product(tasks.vectors, FETCH_K)
-    times = in_turns(
-        {
-            "ours": lambda n: memory.recall(tasks.text(n), k=K),
-            "IndexFlatIP.search": lambda n: faiss(tasks.place(n)),
-            "NumPy product": lambda n: numpy(tasks.place(n)),
-        },
-        bank.rounds,
-    )
+    calls = {
+        "ours": lambda n: memory.recall(tasks.text(n), k=K),
+        "IndexFlatIP.search": lambda n: faiss(tasks.place(n)),
+        "NumPy product": lambda n: numpy(tasks.place(n)),
+    }
+    with one_thread():
+        times = in_turns(calls, bank.rounds)
     ours = times.pop("ours")
     floor = min(times, key=lambda name: times[name].median)
     return bank.row("recall", ours, floor, times[floor], Goal(1.25, 0.2))
