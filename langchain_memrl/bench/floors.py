@@ -38,7 +38,7 @@ def numpy_product(vectors: NDArray[np.float32], k: int) -> Search:
 def one_thread() -> Iterator[None]:
     """NumPy's products in one thread, like all that they are measured beside.
 
-    Without `threadpoolctl` they use all cores: less time on an idle machine, far more on a busy one.
+    Without `threadpoolctl` they use all cores: faster on an idle machine, far slower on a busy one.
     """
     try:
         from threadpoolctl import threadpool_limits
