@@ -8,6 +8,7 @@ from langchain_memrl import __version__
 from langchain_memrl.cli.bank import list_memories, search, show, stats
 from langchain_memrl.cli.bench import bench
 from langchain_memrl.cli.demo import demo
+from langchain_memrl.cli.eval import app as eval_app
 from langchain_memrl.cli.threshold import threshold
 from langchain_memrl.cli.upkeep import (
     backup,
@@ -64,3 +65,4 @@ app.command()(backup)
 app.command()(reembed)
 app.command()(threshold)
 app.command()(bench)
+app.add_typer(eval_app, name="eval", no_args_is_help=True)
