@@ -1,9 +1,10 @@
 """`memrl eval`: run experiments on the product, and read them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any
 
 import typer
@@ -85,8 +86,10 @@ def run(
     console = Console()
     jobs = jobs or ((os.cpu_count() or 1) if found.simulated else 1)
     with _model(found, base_url, model) as (chat, name), _bar(console) as show:
-        file = loop.run(found, settings, out, model=chat, model_name=name, jobs=jobs, progress=show)
-    _show(console, file)
+        files = loop.run(
+            found, settings, out, model=chat, model_name=name, jobs=jobs, progress=show
+        )
+    _show(console, files)
 
 
 @contextmanager
@@ -118,20 +121,25 @@ def _bar(console: Console) -> Iterator[Any]:
         yield show
 
 
-def _show(console: Console, file: Path) -> None:
+def _show(console: Console, files: Sequence[Path]) -> None:
     """Mean success of each arm, over all worlds and seeds."""
     from langchain_memrl.evals import metrics
     from langchain_memrl.evals.records import read_records
 
-    episodes = read_records(file).episodes
-    per_arm = {arm: metrics.success_per_epoch(episodes, arm) for arm in metrics.arms(episodes)}
-    epochs = max(map(len, per_arm.values()), default=0)
+    found: dict[str, list[list[float]]] = {}
+    count = failed = 0
+    for file in files:
+        episodes = read_records(file).episodes
+        count += len(episodes)
+        failed += sum(record.success is None for record in episodes)
+        for arm in metrics.arms(episodes):
+            found.setdefault(arm, []).append(metrics.success_per_epoch(episodes, arm))
+    epochs = max((len(shares) for worlds in found.values() for shares in worlds), default=0)
     table = Table("solved", *(f"epoch {epoch + 1}" for epoch in range(epochs)), "mean")
-    for arm, shares in per_arm.items():
-        mean = sum(shares) / len(shares)
-        table.add_row(arm, *(f"{share:.3f}" for share in shares), f"{mean:.3f}")
+    for arm, worlds in found.items():
+        means = [fmean(shares) for shares in zip(*worlds, strict=True)]
+        table.add_row(arm, *(f"{mean:.3f}" for mean in means), f"{fmean(means):.3f}")
     console.print(table)
-    failed = sum(record.success is None for record in episodes)
     if failed:
-        console.print(f"{failed} of {len(episodes)} episodes got no answer: see `error`.")
-    console.print(f"{len(episodes)} episodes. Records are in {file}.", highlight=False)
+        console.print(f"{failed} episodes got no answer; their `error` says why.")
+    console.print(f"{count} episodes. Records are in {files[0].parent}.", highlight=False)

@@ -10,14 +10,15 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_memrl.errors import InputError
 from langchain_memrl.evals.environment import Suite
-from langchain_memrl.evals.recorder import FILE, Recorder
+from langchain_memrl.evals.recorder import Recorder, record_path
 from langchain_memrl.evals.records import Header, line
 from langchain_memrl.evals.settings import RunSettings, versions
 from langchain_memrl.evals.unit import Record, Unit, UnitRun, units
@@ -45,7 +46,7 @@ def run(
     model_name: str = "",
     jobs: int = 1,
     progress: Progress = lambda done, total, unit: None,
-) -> Path:
+) -> list[Path]:
     """Run what is not in the folder yet.
 
     Args:
@@ -58,30 +59,48 @@ def run(
         progress: Told after each unit, or each batch.
 
     Returns:
-        The file of the records.
+        The files of the records, one per world.
 
     Raises:
         InputError: The folder cannot be written or holds another run.
         MemRLError: The environment is down; what was answered is kept.
     """
     header = Header(suite.name, model_name, settings.as_header(), dict(versions()))
-    with Recorder.open(out, header) as recorder:
-        every = units(settings)
-        rest = _rest(recorder, every, out)
-        if suite.simulated:
-            _run_simulated(recorder, suite, settings, rest, len(every), jobs, progress)
-        else:
-            _run_slow(recorder, suite, settings, rest, len(every), out, model, jobs, progress)
-    return out / FILE
+    for path in sorted(out.glob("*.jsonl")):
+        Recorder.open(path, header).close()  # none of them may be another run's
+    every = units(settings)
+    with ExitStack() as stack:
+        pool = stack.enter_context(_processes(jobs)) if suite.simulated and jobs > 1 else None
+        done = 0
+        for world in settings.worlds:
+            own = [unit for unit in every if unit.world == world]
+            told = _Told(progress, done, len(every))
+            with Recorder.open(record_path(out, world), header) as recorder:
+                if suite.simulated:
+                    _run_simulated(recorder, suite, settings, own, pool, jobs, told)
+                else:
+                    _run_slow(recorder, suite, settings, own, out, model, jobs, told)
+            done += len(own)
+    return [record_path(out, world) for world in settings.worlds]
 
 
-def _rest(recorder: Recorder, every: Sequence[Unit], out: Path) -> Sequence[Unit]:
-    """The units that are not finished; the last one of the file may be."""
-    count = len(recorder.finished)
+class _Told(NamedTuple):
+    """The caller's progress, from where a world begins."""
+
+    progress: Progress
+    before: int
+    total: int
+
+    def __call__(self, done: float, unit: Unit) -> None:
+        self.progress(self.before + done, self.total, unit)
+
+
+def _finished(recorder: Recorder, own: Sequence[Unit]) -> int:
+    """How many units of a world are finished; the last one in the file may be."""
     there = [*recorder.finished, *([] if recorder.last is None else [recorder.last])]
-    if there != list(every[: len(there)]):
-        raise InputError(f"{out / FILE} holds other units than this run has; choose another folder")
-    return every[count:]
+    if there != list(own[: len(there)]):
+        raise InputError(f"{recorder.path} holds other units than this run; choose another folder")
+    return len(recorder.finished)
 
 
 # --- simulated: whole units, in several processes -----------------------------------------------
@@ -91,53 +110,54 @@ def _run_simulated(
     recorder: Recorder,
     suite: Suite,
     settings: RunSettings,
-    rest: Sequence[Unit],
-    total: int,
+    own: Sequence[Unit],
+    pool: Executor | None,
     jobs: int,
-    progress: Progress,
+    told: _Told,
 ) -> None:
+    done = _finished(recorder, own)
     if recorder.last is not None:
         last = UnitRun(suite, settings, recorder.last)
-        there = [line.record for line in recorder.lines]
-        if last.complete(there) == last.length:
-            rest = rest[1:]
+        if last.complete([line.record for line in recorder.lines]) == last.length:
+            done += 1
         else:
             recorder.cut(recorder.start)
-    done = total - len(rest)
-    if not rest:
-        return
-    progress(done, total, rest[0])
-    for unit, lines in _whole_units(suite, settings, rest, jobs):
+    for unit, lines in _whole_units(suite, settings, own[done:], pool, jobs):
         recorder.append(lines)
         done += 1
-        progress(done, total, unit)
+        told(done, unit)
 
 
 def _whole_units(
-    suite: Suite, settings: RunSettings, rest: Sequence[Unit], jobs: int
+    suite: Suite, settings: RunSettings, rest: Sequence[Unit], pool: Executor | None, jobs: int
 ) -> Iterator[tuple[Unit, list[str]]]:
     """The lines of each unit, in order."""
-    if jobs == 1:
+    if pool is None:
         for unit in rest:
             yield unit, _lines(suite, settings, unit)
         return
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_end_with_parent)
-    try:
-        begun: deque[tuple[Unit, Future[list[str]]]] = deque()
-        for unit in rest:
-            begun.append((unit, pool.submit(_lines, suite, settings, unit)))
-            if len(begun) >= AHEAD * jobs:
-                first, future = begun.popleft()
-                yield first, future.result()
-        for first, future in begun:
+    begun: deque[tuple[Unit, Future[list[str]]]] = deque()
+    for unit in rest:
+        begun.append((unit, pool.submit(_lines, suite, settings, unit)))
+        if len(begun) >= AHEAD * jobs:
+            first, future = begun.popleft()
             yield first, future.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    for first, future in begun:
+        yield first, future.result()
 
 
 def _lines(suite: Suite, settings: RunSettings, unit: Unit) -> list[str]:
     run_ = UnitRun(suite, settings, unit)
     return [line(record) for batch in run_.run() for record in batch]
+
+
+@contextmanager
+def _processes(jobs: int) -> Iterator[Executor]:
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_end_with_parent)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _end_with_parent() -> None:
@@ -159,15 +179,14 @@ def _run_slow(
     recorder: Recorder,
     suite: Suite,
     settings: RunSettings,
-    rest: Sequence[Unit],
-    total: int,
+    own: Sequence[Unit],
     out: Path,
     model: Any,
     jobs: int,
-    progress: Progress,
+    told: _Told,
 ) -> None:
-    done = total - len(rest)
-    for unit in rest:
+    done = _finished(recorder, own)
+    for unit in own[done:]:
         run_ = UnitRun(suite, settings, unit, model=model, folder=_folder(out, unit), workers=jobs)
         earlier: list[Record] = []
         if unit == recorder.last:
@@ -176,11 +195,11 @@ def _run_slow(
             recorder.cut(there[kept - 1].end if kept else recorder.start)
             earlier = [line.record for line in there[:kept]]
         count = len(earlier)
-        progress(done + count / run_.length, total, unit)
+        told(done + count / run_.length, unit)
         for batch in run_.run(earlier):
             recorder.append(map(line, batch))
             count += len(batch)
-            progress(done + count / run_.length, total, unit)
+            told(done + count / run_.length, unit)
         done += 1
 
 

@@ -50,39 +50,36 @@ class Recaller:
         self._guard = guard
         self._settings: dict[str, Any] = {**environment.recall, **arm.recall}
         self._k = RecallConfig(**self._settings).k
+        if arm.ranking != "score":
+            self._settings["k"] = WHOLE_POOL
+        if arm.truth:
+            self._settings["fetch_k"] = WHOLE_POOL
 
     def recall(self, batch: Batch, situations: Sequence[Situation], tally: Tally) -> list[Shown]:
         """Choose for every task first, then record; a frozen bank records nothing."""
-        arm = self._arm
         ids = batch.episode_ids
-        texts = [situation.task.text for situation in situations]
-        if arm.ranking == "score" and not arm.truth and not self._guard:
-            found = self._memory.recall_many(
-                texts, episode_ids=ids, record=not batch.frozen, **self._settings
-            )
-            return [_shown(recall, recall.ids) for recall in found]
-        pairs = zip(situations, ids, strict=True)
-        found = [self._choose_from(situation, id) for situation, id in pairs]
+        if self._guard or self._arm.truth:  # what may be recalled differs from task to task
+            pairs = zip(situations, ids, strict=True)
+            found = [self._recall_one(situation, id) for situation, id in pairs]
+        else:
+            texts = [situation.task.text for situation in situations]
+            found = self._memory.recall_many(texts, episode_ids=ids, record=False, **self._settings)
         chosen = [self._choose(recall, tally) for recall in found]
         if not batch.frozen:
             chosen = self._memory.record_many(found, chosen)
         return [_shown(recall, ids) for recall, ids in zip(found, chosen, strict=True)]
 
-    def _choose_from(self, situation: Situation, episode_id: str) -> Recall:
-        """The k best, or the whole pool where the arm ranks it itself."""
-        settings = dict(self._settings)
-        if self._arm.ranking != "score":
-            settings["k"] = WHOLE_POOL
-        if self._arm.truth:
-            settings["fetch_k"] = WHOLE_POOL
-            settings["filter"] = self._environment.oracle(situation)
+    def _recall_one(self, situation: Situation, episode_id: str) -> Recall:
+        """A recall with the task's own exclusion or truth."""
         text = situation.task.text
+        truth = self._environment.oracle(situation) if self._arm.truth else None
         return self._memory.recall(
             text,
             episode_id=episode_id,
             record=False,
             exclude_intents=[text] if self._guard else [],
-            **settings,
+            filter=truth,
+            **self._settings,
         )
 
     def _choose(self, recall: Recall, tally: Tally) -> tuple[str, ...]:

@@ -16,6 +16,12 @@ from langchain_memrl.evals.records import KINDS, Header, line
 from langchain_memrl.evals.unit import Record, Unit
 
 FILE = "records.jsonl"
+"""The file of a suite with one world; others have one file per world, `<world>.jsonl`."""
+
+
+def record_path(out: Path, world: str) -> Path:
+    """Where the records of a world are."""
+    return out / (f"{world.replace('/', '-')}.jsonl" if world else FILE)
 
 
 class Line(NamedTuple):
@@ -29,6 +35,7 @@ class Recorder:
     """Continues a file of records, or begins it.
 
     Attributes:
+        path: Where the file is.
         finished: Units whose records are followed by those of another one.
         last: The last unit of the file; whether it is complete only its plan can tell.
         lines: The records of that unit.
@@ -37,23 +44,22 @@ class Recorder:
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._file = file
-        self._path = path
+        self.path = path
         self.finished: list[Unit] = []
         self.last: Unit | None = None
         self.lines: list[Line] = []
         self.start = 0
 
     @classmethod
-    def open(cls, folder: Path, header: Header) -> Self:
-        """Open the file in a folder; nobody else may write it meanwhile.
+    def open(cls, path: Path, header: Header) -> Self:
+        """Open a file; nobody else may write it meanwhile.
 
         Raises:
             InputError: It cannot be written, is in use, holds something else than records, or
                 belongs to a run with other settings.
         """
-        path = folder / FILE
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             file = path.open("a+b")
         except OSError as error:
             raise InputError(
@@ -72,6 +78,10 @@ class Recorder:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the file to others."""
         self._file.close()
 
     def cut(self, end: int) -> None:
@@ -90,7 +100,7 @@ class Recorder:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise InputError(f"another run is writing {self._path}") from error
+            raise InputError(f"another run is writing {self.path}") from error
 
     def _continue(self, header: Header) -> None:
         """Read to the last whole line; begin the file where there is none."""
@@ -98,7 +108,7 @@ class Recorder:
         first = self._file.readline()
         if not first.endswith(b"\n"):
             if first and not line(header).encode().startswith(first):
-                raise InputError(f"{self._path} holds something else than records")
+                raise InputError(f"{self.path} holds something else than records")
             self.cut(0)
             self.append([line(header)])
             return
@@ -124,20 +134,20 @@ class Recorder:
             fields: dict[str, Any] = json.loads(raw)
             known = fields["kind"] in KINDS
         except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{self._path} holds a damaged line ({error})") from error
+            raise InputError(f"{self.path} holds a damaged line ({error})") from error
         if not known:
-            raise InputError(f"{self._path} holds a line of kind {fields['kind']!r}")
+            raise InputError(f"{self.path} holds a line of kind {fields['kind']!r}")
         return fields
 
     def _compare(self, there: Mapping[str, Any], header: Header) -> None:
         """Whether a file belongs to this run."""
         now = json.loads(line(header))
         if there.get("kind") != "header":
-            raise InputError(f"{self._path} holds no header")
+            raise InputError(f"{self.path} holds no header")
         differences = [*_differences(there, now)]
         if differences:
             raise InputError(
-                f"{self._path} is another run's: {'; '.join(differences)}. Choose another folder, "
+                f"{self.path} is another run's: {'; '.join(differences)}. Choose another folder, "
                 "or the settings of that run to go on with it"
             )
 

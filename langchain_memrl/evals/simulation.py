@@ -50,6 +50,7 @@ class World:
         reward_noise: Share of the rewards that are told the wrong way round.
         raw_value: How much of a lesson's help a raw trajectory gives.
         notes: How many notes that read alike every bank starts with per skill; one is right.
+        writes: Whether episodes write memories; without, only the notes are ranked.
     """
 
     similarity_tells: float = 0.5
@@ -64,6 +65,7 @@ class World:
     reward_noise: float = 0.0
     raw_value: float = 1.0
     notes: int = 0
+    writes: bool = True
 
 
 class Simulation(Environment):
@@ -91,13 +93,10 @@ class Simulation(Environment):
         share = 1 - self.world.useless_successes if success else self.world.useful_failures
         right = self.draw("way", name) < share
         way = self.right_way(situation) if right else f"wrong way {name}"
-        return Trial(
-            success=success,
-            reward=1.0 if success != flipped else -1.0,
-            trajectory=way,
-            lesson=way,
-            metadata={"way": way},
-        )
+        reward = 1.0 if success != flipped else -1.0
+        if not self.world.writes:
+            return Trial(success, reward)
+        return Trial(success, reward, trajectory=way, lesson=way, metadata={"way": way})
 
     def embeddings(self) -> Embeddings:
         """Vectors that the world made."""
