@@ -51,6 +51,7 @@ class World:
         raw_value: How much of a lesson's help a raw trajectory gives.
         notes: How many notes that read alike every bank starts with per skill; one is right.
         writes: Whether episodes write memories; without, only the notes are ranked.
+        k: How many memories are shown.
     """
 
     similarity_tells: float = 0.5
@@ -66,6 +67,7 @@ class World:
     raw_value: float = 1.0
     notes: int = 0
     writes: bool = True
+    k: int = 5
 
 
 class Simulation(Environment):
@@ -78,6 +80,7 @@ class Simulation(Environment):
 
     def __init__(self, world: World, setup: Setup) -> None:
         self.world = world
+        self.recall = {"k": world.k}
         self._draw = f"{setup.world} {setup.seed}"
         count = TASKS if setup.tasks is None else setup.tasks
         self.tasks = [Task(f"t{place}", f"task {place}") for place in range(count)]

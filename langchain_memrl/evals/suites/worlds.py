@@ -30,7 +30,7 @@ CHANGES: dict[str, dict[str, float]] = {
 SWEEP = {
     "tells-fully": World(similarity_tells=1.0),
     "tells-nothing": World(similarity_tells=0.0),
-    "notes-only": World(look_alikes=0, notes=3, writes=False),
+    "notes-only": World(look_alikes=0, notes=3, writes=False, k=1),
 }
 
 GRID: dict[str, World] = {
