@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from langchain_memrl.copies import Copies
+from langchain_memrl.errors import InputError
 from langchain_memrl.inputs import check_name, check_text
 from langchain_memrl.ranking import as_record
 from langchain_memrl.requests import new_id
@@ -28,9 +29,31 @@ class Episodes(Copies):
             InputError: The recall has no episode id, did not choose one of the ids, or comes from
                 another namespace than a view is bound to.
         """
+        return (yield from self._record_many([recall], [ids]))[0]
+
+    def _record_many(
+        self, recalls: Sequence[Recall], ids: Sequence[Sequence[str] | None] | None = None
+    ) -> Steps[list[tuple[str, ...]]]:
+        """Record what reached the prompts of several recalls, in one transaction: all or none.
+
+        Args:
+            recalls: The recalls.
+            ids: For each, those of its memories that reached the prompt; None for all.
+
+        Returns:
+            The ids that stand, per recall.
+
+        Raises:
+            InputError: As `record`, or another number of `ids` than of recalls.
+        """
         yield from ()
-        self._space(recall.namespace)
-        return self._store.record([as_record(recall, ids)])[0].memory_ids
+        given = [None] * len(recalls) if ids is None else list(ids)
+        if len(given) != len(recalls):
+            raise InputError(f"got {len(given)} lists of ids for {len(recalls)} recalls")
+        for recall in recalls:
+            self._space(recall.namespace)
+        entries = [as_record(*pair) for pair in zip(recalls, given, strict=True)]
+        return [stands.memory_ids for stands in self._store.record(entries)]
 
     def _hold(
         self, episode_id: str, *, intent: str, trajectory: str, namespace: str | None = None
@@ -67,9 +90,11 @@ class Episodes(Copies):
         return self._known_episode(self._space(namespace), episode_id)
 
     record = blocking(_record)
+    record_many = blocking(_record_many)
     hold = blocking(_hold)
     episode = blocking(_episode)
 
     arecord = awaitable(_record)
+    arecord_many = awaitable(_record_many)
     ahold = awaitable(_hold)
     aepisode = awaitable(_episode)

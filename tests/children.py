@@ -7,7 +7,10 @@ from langchain_memrl.offline import HashingEmbeddings
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
-    ["langchain_memrl.memory", "langchain_memrl.offline", "children", "pytest"]
+    [
+        *("langchain_memrl.memory", "langchain_memrl.offline", "langchain_memrl.evals.loop"),
+        *("children", "pytest"),
+    ]
 )
 
 SHARED = "the task that every round recalls"

@@ -1,12 +1,8 @@
 """`memrl demo`: a real small model gets better because its notes are ranked by what worked."""
 
 import json
-import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,14 +10,13 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from langchain_memrl.cli.models import MISSING, chat_model
 from langchain_memrl.errors import ConfigError, InputError, MemRLError
 from langchain_memrl.evals.records import EpisodeRecord, Header, write_records
 
 EPOCHS = 3
 TICKETS = 32
-ANSWER_TOKENS = 12
-MISSING = 'the demo needs more packages: pip install "langchain-memrl[demo]"'
-VERSIONS = ("langchain-memrl", "langchain-core", "langgraph", "faiss-cpu", "numpy")
+DEMO_ARMS = ("none", "rag", "memrl", "oracle")
 
 STORY = (
     "A team's runbook has three notes for each kind of support ticket. They read alike, but two "
@@ -53,13 +48,16 @@ def demo(
     _make_folder(out)
     console.print(STORY, highlight=False)
     started = time.perf_counter()
-    with _chat_model(base_url, model) as (chat, name):
+    from langchain_memrl.evals.settings import versions
+    from langchain_memrl.evals.suites.runbooks import SUITE
+
+    with chat_model(base_url, model, SUITE.model_settings) as (chat, name):
         records = _run(chat, episodes, seed, console)
     header = Header(
         suite="runbooks",
         model=name,
         settings={"seed": seed, "episodes": episodes, "epochs": EPOCHS, "k": 1, "render": "turns"},
-        versions={package: version(package) for package in VERSIONS},
+        versions=dict(versions()),
     )
     summary = _save(out, header, records, time.perf_counter() - started)
     if as_json:
@@ -78,71 +76,44 @@ def _make_folder(out: Path) -> None:
         ) from error
 
 
-@contextmanager
-def _chat_model(base_url: str | None, model: str | None) -> Iterator[tuple[Any, str]]:
-    """The chat model and its name; the local server runs as long as the block."""
-    if (base_url is None) != (model is None):
-        raise ConfigError("--base-url and --model belong together; give both or neither")
-    try:
-        from langchain_memrl.offline import LocalModelServer, chat_model
-
-        if base_url is None:
-            with LocalModelServer() as server:
-                chat = chat_model(server, max_tokens=ANSWER_TOKENS, stop=["\n"])
-                yield chat, server.model
-            return
-    except ImportError as error:
-        raise ConfigError(MISSING) from error
-    from langchain_openai import ChatOpenAI
-
-    key = os.environ.get("OPENAI_API_KEY", "unused")
-    yield (
-        ChatOpenAI(
-            base_url=base_url,
-            model=model or "",
-            api_key=key,  # type: ignore[arg-type]
-            temperature=0,
-            max_completion_tokens=ANSWER_TOKENS,
-        ),
-        model or "",
-    )
-
-
 def _run(chat: Any, episodes: int, seed: int, console: Console) -> list[EpisodeRecord]:
     """All records, with a progress bar."""
-    from openai import OpenAIError
-
     from langchain_memrl.evals.arms import ARMS
-    from langchain_memrl.evals.loop import run_runbooks
-    from langchain_memrl.offline import WordLlamaEmbeddings
+    from langchain_memrl.evals.loop import records
+    from langchain_memrl.evals.settings import RunSettings
+    from langchain_memrl.evals.suites.runbooks import SUITE
 
+    settings = RunSettings(
+        tuple(ARMS[name] for name in DEMO_ARMS),
+        seeds=1,
+        first_seed=seed,
+        epochs=EPOCHS,
+        tasks=episodes,
+        attempts=1,
+        patience=1,
+    )
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    total = len(ARMS) * EPOCHS * episodes
-    records: list[EpisodeRecord] = []
+    found: list[EpisodeRecord] = []
     try:
         with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task("loading", total=total)
-            loop = run_runbooks(
-                chat, WordLlamaEmbeddings(), seed=seed, tickets=episodes, epochs=EPOCHS
-            )
-            for record in loop:
-                records.append(record)
-                bar.update(
-                    task, completed=len(records), description=f"epoch {record.epoch + 1}/{EPOCHS}"
-                )
+            task = bar.add_task("loading", total=len(DEMO_ARMS) * EPOCHS * episodes)
+            for record in records(SUITE, settings, chat):
+                if isinstance(record, EpisodeRecord):
+                    found.append(record)
+                    bar.update(task, completed=len(found), description=record.arm)
     except ImportError as error:
         raise ConfigError(MISSING) from error
-    except OpenAIError as error:
+    except MemRLError as error:
         raise MemRLError(
-            f"the model did not answer ({type(error).__name__}: {error}) after {len(records)} "
-            "answers; check --base-url, --model and OPENAI_API_KEY"
+            f"the model did not answer after {len(found)} answers ({error}); check --base-url, "
+            "--model and OPENAI_API_KEY"
         ) from error
-    return records
+    return found
 
 
 def _save(

@@ -1,87 +1,210 @@
-"""The one loop: every arm meets the same tasks in the same order."""
+"""The one loop: every arm meets the same tasks in the same order, and every line is kept.
 
-import random
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from typing import Any
+Units of a simulated suite run in several processes with banks in memory; one that was not finished
+is run again, which gives the same lines. Units of other suites run one after the other, with a
+bank on disk beside the records, and go on after the last complete batch. Either way the lines
+stand in the order of the plan, whoever finishes first.
+"""
 
-from langchain_core.embeddings import Embeddings
-from langchain_core.messages import HumanMessage, SystemMessage
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from langchain_memrl.evals.arms import ARMS, Arm, build_loop, open_bank
-from langchain_memrl.evals.records import EpisodeRecord
-from langchain_memrl.evals.suites.runbooks import INSTRUCTION, Ticket, make_runbooks, score
-from langchain_memrl.memory import EpisodicMemory
+from langchain_memrl.errors import InputError
+from langchain_memrl.evals.environment import Suite
+from langchain_memrl.evals.recorder import Recorder, check_header, record_path
+from langchain_memrl.evals.records import Header, line
+from langchain_memrl.evals.settings import RunSettings, versions
+from langchain_memrl.evals.unit import Record, Unit, UnitRun, units
+
+Progress = Callable[[float, int, Unit], None]
+"""Gets the units done so far (a part of one counts as such), how many there are, and the last."""
+
+AHEAD = 4
+"""Units per process that are begun before the first of them is written."""
 
 
-def run_runbooks(
-    model: Any,
-    embeddings: Embeddings,
+def records(suite: Suite, settings: RunSettings, model: Any = None) -> Iterator[Record]:
+    """Run everything with banks in memory and keep nothing on disk; records as they happen."""
+    for unit in units(settings):
+        for batch in UnitRun(suite, settings, unit, model=model).run():
+            yield from batch
+
+
+def run(
+    suite: Suite,
+    settings: RunSettings,
+    out: Path,
     *,
-    seed: int,
-    tickets: int | None = None,
-    epochs: int = 3,
-    arms: Sequence[Arm] = ARMS,
-) -> Iterator[EpisodeRecord]:
-    """Run the runbooks suite; records come as they happen.
+    model: Any = None,
+    model_name: str = "",
+    jobs: int = 1,
+    progress: Progress = lambda done, total, unit: None,
+) -> list[Path]:
+    """Run what is not in the folder yet.
 
     Args:
-        model: A chat model, or anything the graph accepts as an agent.
-        embeddings: Embeddings of the banks.
-        seed: Seed of the world and of the order in each epoch.
-        tickets: How many tickets; all by default.
-        epochs: How often the tickets come back, in another order.
-        arms: Which configurations.
+        suite: The suite. For several processes `make` has to be importable.
+        settings: What to run.
+        out: The folder of the records; a run of the same settings is continued.
+        model: The chat model, where the suite asks one.
+        model_name: Its name, for the header.
+        jobs: Processes of a simulated suite, tasks tried at a time in any other.
+        progress: Told after each unit, or each batch.
 
-    Yields:
-        One record per arm and ticket. An error of the model ends the run: it is no failed ticket.
+    Returns:
+        The files of the records, one per world.
+
+    Raises:
+        InputError: The folder cannot be written or holds another run.
+        MemRLError: The environment is down; what was answered is kept.
     """
-    world = make_runbooks(seed, tickets)
-    truth = {ticket.text: ticket.queue for ticket in world.tickets}
-
-    def judge(state: Any) -> bool:
-        return score(state["answer"], truth[state["intent"]])
-
+    chosen = settings.as_header() | {"simulated": suite.simulated}
+    header = Header(suite.name, model_name, chosen, dict(versions()))
+    for path in sorted(out.glob("*.jsonl")):
+        check_header(path, header)  # none of them may be another run's
+    every = units(settings)
     with ExitStack() as stack:
-        banks = {
-            arm.name: stack.enter_context(open_bank(arm, world, embeddings, seed)) for arm in arms
-        }
-        loops = {arm.name: build_loop(arm, banks[arm.name], model, judge) for arm in arms}
-        order = random.Random(seed)  # noqa: S311 - an experiment, not a secret
-        step = 0
-        for epoch in range(epochs):
-            for ticket in order.sample(world.tickets, len(world.tickets)):
-                for arm in arms:
-                    episode_id = f"{epoch}-{ticket.id}"
-                    started = time.perf_counter()
-                    result = _answer(loops[arm.name], ticket, episode_id)
-                    yield EpisodeRecord(
-                        world="",
-                        arm=arm.name,
-                        seed=seed,
-                        epoch=epoch,
-                        step=step,
-                        task=ticket.id,
-                        success=result["reward"] > 0,
-                        **_shown(banks[arm.name], ticket, episode_id),
-                        seconds=time.perf_counter() - started,
-                        reward=result["reward"],
-                        answer=result["messages"][-1].text,
-                    )
-                step += 1
+        pool = stack.enter_context(_processes(jobs)) if suite.simulated and jobs > 1 else None
+        done = 0
+        for world in settings.worlds:
+            own = [unit for unit in every if unit.world == world]
+            told = _Told(progress, done, len(every))
+            with Recorder.open(record_path(out, world), header) as recorder:
+                if suite.simulated:
+                    _run_simulated(recorder, suite, settings, own, pool, jobs, told)
+                else:
+                    _run_slow(recorder, suite, settings, own, out, model, jobs, told)
+            done += len(own)
+    return [record_path(out, world) for world in settings.worlds]
 
 
-def _answer(loop: Any, ticket: Ticket, episode_id: str) -> Any:
-    """Let an arm answer a ticket and learn from it."""
-    return loop.invoke(
-        {"messages": [SystemMessage(INSTRUCTION), HumanMessage(ticket.text)]},
-        {"metadata": {"memrl_episode_id": episode_id}},
-    )
+class _Told(NamedTuple):
+    """The caller's progress, from where a world begins."""
+
+    progress: Progress
+    before: int
+    total: int
+
+    def __call__(self, done: float, unit: Unit) -> None:
+        self.progress(self.before + done, self.total, unit)
 
 
-def _shown(memory: EpisodicMemory, ticket: Ticket, episode_id: str) -> dict[str, Any]:
-    """What the episode recorded: ids in its prompt and their Q at that moment."""
-    recorded = memory.recall(ticket.text, episode_id=episode_id)
-    q_values = {candidate.id: candidate.q_value for candidate in recorded.candidates}
-    return {"shown": recorded.ids, "q_values": tuple(q_values[id] for id in recorded.ids)}
+def _finished(recorder: Recorder, own: Sequence[Unit]) -> int:
+    """How many units of a world are finished; the last one in the file may be."""
+    there = [*recorder.finished, *([] if recorder.last is None else [recorder.last])]
+    if there != list(own[: len(there)]):
+        raise InputError(f"{recorder.path} holds other units than this run; choose another folder")
+    return len(recorder.finished)
+
+
+# --- simulated: whole units, in several processes -----------------------------------------------
+
+
+def _run_simulated(
+    recorder: Recorder,
+    suite: Suite,
+    settings: RunSettings,
+    own: Sequence[Unit],
+    pool: Executor | None,
+    jobs: int,
+    told: _Told,
+) -> None:
+    done = _finished(recorder, own)
+    if recorder.last is not None:
+        last = UnitRun(suite, settings, recorder.last)
+        if last.complete([line.record for line in recorder.lines]) == last.length:
+            done += 1
+        else:
+            recorder.cut(recorder.start)
+    for unit, lines in _whole_units(suite, settings, own[done:], pool, jobs):
+        recorder.append(lines)
+        done += 1
+        told(done, unit)
+
+
+def _whole_units(
+    suite: Suite, settings: RunSettings, rest: Sequence[Unit], pool: Executor | None, jobs: int
+) -> Iterator[tuple[Unit, list[str]]]:
+    """The lines of each unit, in order."""
+    if pool is None:
+        for unit in rest:
+            yield unit, _lines(suite, settings, unit)
+        return
+    begun: deque[tuple[Unit, Future[list[str]]]] = deque()
+    for unit in rest:
+        begun.append((unit, pool.submit(_lines, suite, settings, unit)))
+        if len(begun) >= AHEAD * jobs:
+            first, future = begun.popleft()
+            yield first, future.result()
+    for first, future in begun:
+        yield first, future.result()
+
+
+def _lines(suite: Suite, settings: RunSettings, unit: Unit) -> list[str]:
+    run_ = UnitRun(suite, settings, unit)
+    return [line(record) for batch in run_.run() for record in batch]
+
+
+@contextmanager
+def _processes(jobs: int) -> Iterator[Executor]:
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_end_with_parent)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Leave no process behind when the one that started it is killed."""
+    parent = parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+# --- slow: batch by batch, with a bank on disk --------------------------------------------------
+
+
+def _run_slow(
+    recorder: Recorder,
+    suite: Suite,
+    settings: RunSettings,
+    own: Sequence[Unit],
+    out: Path,
+    model: Any,
+    jobs: int,
+    told: _Told,
+) -> None:
+    done = _finished(recorder, own)
+    for unit in own[done:]:
+        run_ = UnitRun(suite, settings, unit, model=model, folder=_folder(out, unit), workers=jobs)
+        earlier: list[Record] = []
+        if unit == recorder.last:
+            there = recorder.lines
+            kept = run_.complete([line.record for line in there])
+            recorder.cut(there[kept - 1].end if kept else recorder.start)
+            earlier = [line.record for line in there[:kept]]
+        count = len(earlier)
+        told(done + count / run_.length, unit)
+        for batch in run_.run(earlier):
+            recorder.append(map(line, batch))
+            count += len(batch)
+            told(done + count / run_.length, unit)
+        done += 1
+
+
+def _folder(out: Path, unit: Unit) -> Path:
+    """Where a unit's bank is."""
+    name = "-".join(part for part in (unit.world, unit.arm, str(unit.seed)) if part)
+    return out / "banks" / name.replace("/", "-")

@@ -9,6 +9,12 @@ import random
 import re
 from dataclasses import dataclass
 
+from langchain_core.embeddings import Embeddings
+from langchain_core.messages import HumanMessage, SystemMessage
+
+from langchain_memrl.evals.asking import ask, word_embeddings
+from langchain_memrl.evals.environment import Environment, Setup, Situation, Suite, Task, Trial
+
 TOPICS: dict[str, tuple[str, ...]] = {
     "VPN connection drops": (
         "VPN connection drops when I work from home",
@@ -150,3 +156,58 @@ def score(answer: str, queue: str) -> bool:
     lines = answer.strip().splitlines()
     words = set(re.findall(r"[a-z]+", lines[0].lower())) if lines else set()
     return words & {name.lower() for name in QUEUES} == {queue.lower()}
+
+
+class RunbookTickets(Environment):
+    """A model routes tickets with one note in its prompt, as an earlier question and answer.
+
+    Nothing is written, so that nothing but the ranking of the notes differs between arms.
+
+    Args:
+        setup: The seed, the number of tickets and the model.
+    """
+
+    recall = {"k": 1}  # noqa: RUF012 - read only; a small model copies what stands nearest
+
+    def __init__(self, setup: Setup) -> None:
+        world = make_runbooks(setup.seed, setup.tasks)
+        self._model = setup.model
+        self._queues = {ticket.id: ticket.queue for ticket in world.tickets}
+        self.tasks = [Task(ticket.id, ticket.text) for ticket in world.tickets]
+        self.notes = [
+            {
+                "intent": note.title,
+                "lesson": f"Queue: {note.queue}",
+                "source": "runbook",
+                "metadata": {"holds": note.holds},
+            }
+            for note in world.notes
+        ]
+
+    def act(self, situation: Situation) -> Trial:
+        """Ask the model for the queue."""
+        messages = [SystemMessage(INSTRUCTION), HumanMessage(situation.task.text)]
+        reply = ask(self._model, messages, situation.memories, sample=situation.sample)
+        return Trial(
+            success=score(reply.text, self._queues[situation.task.id]),
+            answer=reply.text,
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
+        )
+
+    def embeddings(self) -> Embeddings:
+        """Static word vectors that come along."""
+        return word_embeddings()
+
+    def oracle(self, situation: Situation) -> dict[str, bool]:
+        """Only notes that hold."""
+        return {"holds": True}
+
+
+SUITE = Suite(
+    "runbooks",
+    RunbookTickets,
+    asks_model=True,
+    model_settings={"max_tokens": 12, "stop": ["\n"]},
+    knows_truth=True,
+)

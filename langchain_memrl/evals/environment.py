@@ -1,0 +1,177 @@
+"""What a suite is: tasks, and a way to try one. About 20 lines bring one's own.
+
+```python
+class Lookups(Environment):
+    recall = {"k": 1}
+
+    def __init__(self, setup: Setup) -> None:
+        self.tasks = [Task(name, f"What is the code of {name}?") for name in CODES]
+
+    def act(self, situation: Situation) -> Trial:
+        answer = ask_my_agent(
+            situation.task.text, [m.memory.experience for m in situation.memories]
+        )
+        right = CODES[situation.task.id]
+        return Trial(success=answer == right, answer=answer, trajectory=f"{answer}; right: {right}")
+
+
+SUITE = Suite("lookups", Lookups)
+```
+
+`memrl eval run my_module:SUITE` runs it, and `check_suite(SUITE)` of `evals.contract` tests it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+
+from langchain_memrl.offline import HashingEmbeddings
+from langchain_memrl.types import ScoredMemory
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task.
+
+    Attributes:
+        id: Its name in the records; unique in its environment.
+        text: What is asked, and what is embedded; unique too.
+    """
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What an agent has in hand when it tries a task.
+
+    Attributes:
+        task: The task.
+        memories: What was recalled for it, best first.
+        epoch: Which pass over the tasks, from 0.
+        progress: Share of the training that lies behind, in [0, 1].
+        lessons: Whether the arm keeps lessons; if not, writing one would be wasted.
+        sample: Whether each try shall be an independent draw (Pass@k), not the likeliest answer.
+    """
+
+    task: Task
+    memories: tuple[ScoredMemory, ...] = ()
+    epoch: int = 0
+    progress: float = 0.0
+    lessons: bool = True
+    sample: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What came of a try.
+
+    Attributes:
+        success: Whether the task was solved: the truth, which is what the records count.
+        reward: What the bank is told, in [-1, 1]; None means +1 for success and -1 for failure.
+        answer: What was answered, for the records.
+        trajectory: What was done; with no trajectory and no lesson no memory is written.
+        lesson: What was learned; empty keeps the trajectory raw.
+        metadata: Kept with the memory, for the environment's own use.
+        prompt_tokens: Tokens sent, over all calls.
+        completion_tokens: Tokens received.
+        calls: Calls of the model, a summary included.
+    """
+
+    success: bool
+    reward: float | None = None
+    answer: str = ""
+    trajectory: str = ""
+    lesson: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    calls: int = 1
+
+    @property
+    def told(self) -> float:
+        """The reward as a number."""
+        return (1.0 if self.success else -1.0) if self.reward is None else self.reward
+
+
+class Environment(ABC):
+    """Tasks and how to try them, for one world and one seed.
+
+    Attributes:
+        tasks: The tasks, in the order of a single-pass stream.
+        notes: Memories that every bank starts with: arguments of `EpisodicMemory.remember`.
+        recall: Settings of `recall` that suit the tasks, such as `{"k": 1}`.
+    """
+
+    tasks: Sequence[Task] = ()
+    notes: Sequence[Mapping[str, Any]] = ()
+    recall: Mapping[str, Any] = MappingProxyType({})
+
+    @abstractmethod
+    def act(self, situation: Situation) -> Trial:
+        """Try a task once. May be called from several threads.
+
+        Raises:
+            Exception: The environment failed: a timeout, a rate limit, a crash. It is tried again
+                and, if that does not help, recorded as such; it never counts as a failed task.
+        """
+
+    def embeddings(self) -> Embeddings:
+        """What the banks embed task texts with."""
+        return HashingEmbeddings()
+
+    def oracle(self, situation: Situation) -> Mapping[str, Any]:
+        """A filter of `recall` that lets through only memories that truly help with a task."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What an environment is made from.
+
+    Attributes:
+        world: Which variant of the suite; empty where it has one.
+        seed: Draws what is random.
+        tasks: How many tasks; None for the suite's own number.
+        model: A chat model, for suites that ask one.
+    """
+
+    world: str = ""
+    seed: int = 0
+    tasks: int | None = None
+    model: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A family of tasks.
+
+    Attributes:
+        name: Its name in the records.
+        make: Makes the environment; an `Environment` class that takes a `Setup` will do.
+        worlds: Names of its variants, and what a pattern such as `alike-*` chooses from.
+        stress: Further variants that are run only when named.
+        epochs: Passes over the tasks, where none are asked for.
+        batch: Episodes that recall together, where nothing else is asked for.
+        simulated: Whether trying a task takes no time: then banks are in memory and units run in
+            several processes. Otherwise banks are on disk and tasks are tried in several threads.
+        asks_model: Whether `Setup.model` is needed.
+        model_settings: How it is asked: `max_tokens`, `stop`.
+        knows_truth: Whether `Environment.oracle` is written.
+    """
+
+    name: str
+    make: Callable[[Setup], Environment]
+    worlds: tuple[str, ...] = ("",)
+    stress: tuple[str, ...] = ()
+    epochs: int = 3
+    batch: int = 1
+    simulated: bool = False
+    asks_model: bool = False
+    model_settings: Mapping[str, Any] = field(default_factory=dict)
+    knows_truth: bool = False
