@@ -160,16 +160,13 @@ class FaissIndex:
     def _near(self, query: Vectors, limit: int, allowed: Ids | None) -> Ids:
         """Rows that may be among the best, by one float32 product each."""
         if allowed is None and not self._gone.size:
-            close = self._scan(query)
-            if close.size <= limit:
-                return np.arange(close.size)
-            return np.flatnonzero(close >= _border(close, limit))
+            return top(self._scan(query), limit)
         rows = self._open_rows(allowed)
         if rows.size <= limit:
             return rows
         sparse = rows.size < SPARSE_SHARE * self._rows.size
         close = self._take(rows) @ query if sparse else self._scan(query)[rows]
-        return rows[close >= _border(close, limit)]
+        return rows[top(close, limit)]
 
     def _open_rows(self, allowed: Ids | None) -> Ids:
         """Rows that were not removed, ascending; those of the allowed ids (None: all)."""
@@ -178,9 +175,9 @@ class FaissIndex:
         rows = np.flatnonzero(np.isin(self._rows, allowed))
         return np.setdiff1d(rows, self._gone, assume_unique=True)
 
-    def _scan(self, query: Vectors) -> NDArray[np.float32]:
-        """The product of every row with the query, shape (n,)."""
-        products = [part @ query for part in self._parts]
+    def _scan(self, query: Vectors, skipped: int = 0) -> NDArray[np.float32]:
+        """The product of every row with the query, shape (n,); without the first parts."""
+        products = [part @ query for part in self._parts[skipped:]]
         if len(products) == 1:
             return products[0]
         return np.concatenate([np.empty(0, dtype=np.float32), *products])
@@ -204,7 +201,9 @@ def _buffer(flat: faiss.IndexFlatIP) -> Vectors:
     return buffer.reshape(flat.ntotal, flat.d)
 
 
-def _border(close: NDArray[np.float32], limit: int) -> np.float32:
-    """What a row needs at least to be perhaps among the `limit` best of more than `limit`."""
+def top(close: NDArray[np.float32], limit: int) -> Ids:
+    """Positions that are perhaps among the `limit` best, ascending."""
     place = close.size - limit
-    return np.float32(np.partition(close, place)[place] - FLOAT32_SLACK)
+    if place <= 0:
+        return np.arange(close.size)
+    return np.flatnonzero(close >= np.partition(close, place)[place] - np.float32(FLOAT32_SLACK))
