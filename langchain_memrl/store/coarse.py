@@ -39,6 +39,7 @@ TAIL_SHARE = 0.25
 
 GROUP = 2
 SAMPLE = 4096
+ROUNDS = 8  # more train no better codes
 BATCH = 4096
 THREAD_NAME = "memrl-codes"
 
@@ -91,6 +92,7 @@ def _make(wanted: "weakref.ref[Codes]", parts: Sequence[Vectors], owners: Sequen
         faiss.omp_set_num_threads(1)  # in this thread
         rows, dimension = sum(map(len, parts)), parts[0].shape[1]
         made = faiss.IndexPQFastScan(dimension, dimension // GROUP, 4, faiss.METRIC_INNER_PRODUCT)
+        made.pq.cp.niter = ROUNDS
         step = max(1, rows // SAMPLE)
         made.train(np.concatenate([part[::step] for part in parts]))
         for part in parts:
