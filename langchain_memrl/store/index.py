@@ -30,9 +30,10 @@ class Hits(NamedTuple):
 
 
 class VectorIndex(Protocol):
-    """Unit vectors of one namespace's intents, searched exactly.
+    """Unit vectors of one namespace's intents.
 
-    Every implementation gives the ids and the similarities of `NumpyIndex`, ties included.
+    Every implementation gives the ids and the similarities of `NumpyIndex`, ties included; only
+    `LargeIndex` may miss an id.
     """
 
     dimension: int
