@@ -31,7 +31,7 @@ from langchain_memrl.store.index_file import DamagedFileError
 logger = logging.getLogger("langchain_memrl")
 
 LARGE = 100_000 * 384
-"""Numbers (rows x dimension) from which codes are made; an exact scan of fewer takes some milliseconds."""
+"""Numbers (rows x dimension) from which codes are made; a scan of fewer takes some milliseconds."""
 
 CANDIDATES = 400
 """How many rows the codes choose, at least; twenty for each hit where many hits are wanted."""
