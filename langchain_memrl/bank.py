@@ -76,6 +76,7 @@ class Bank:
         create: bool = True,
         read_only: bool = False,
         seed: int | None = None,
+        exact: bool = False,
     ) -> Self:
         """Open a memory bank, or make one.
 
@@ -88,6 +89,10 @@ class Bank:
             create: Whether a missing bank is made.
             read_only: Open without writing: recall works, learning raises.
             seed: Makes exploration repeatable, and the prompt fences of an in-memory bank.
+            exact: Search large namespaces exactly too. By default a recall without a filter, from
+                38 million numbers on (100,000 intents of 384, 25,000 of 1536), compares short
+                codes first, which are made in the background. Similarities stay exact; of the ten
+                nearest intents up to 2 in 100 were missed, measured up to a million intents.
 
         Raises:
             StoreNotFoundError: There is no bank and `create` is False.
@@ -104,7 +109,12 @@ class Bank:
             raise ConfigError(f'location starts with {kind}://; expected a folder or ":memory:"')
         name = check_name("namespace", namespace)
         store = LocalStore(
-            location, learning=learning, create=create, read_only=read_only, seed=seed
+            location,
+            learning=learning,
+            create=create,
+            read_only=read_only,
+            seed=seed,
+            exact=exact,
         )
         try:
             saved = store.learning()

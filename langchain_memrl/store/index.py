@@ -30,9 +30,10 @@ class Hits(NamedTuple):
 
 
 class VectorIndex(Protocol):
-    """Unit vectors of one namespace's intents, searched exactly.
+    """Unit vectors of one namespace's intents.
 
-    Every implementation gives the ids and the similarities of `NumpyIndex`, ties included.
+    Every implementation gives the ids and the similarities of `NumpyIndex`, ties included; only
+    `LargeIndex` may miss an id.
     """
 
     dimension: int
@@ -161,16 +162,13 @@ class FaissIndex:
     def _near(self, query: Vectors, limit: int, allowed: Ids | None) -> Ids:
         """Rows that may be among the best, by one float32 product each."""
         if allowed is None and not self._gone.size:
-            close = self._scan(query)
-            if close.size <= limit:
-                return np.arange(close.size)
-            return np.flatnonzero(close >= _border(close, limit))
+            return top(self._scan(query), limit)
         rows = self._open_rows(allowed)
         if rows.size <= limit:
             return rows
         sparse = rows.size < SPARSE_SHARE * self._rows.size
         close = np.vecdot(self._take(rows), query) if sparse else self._scan(query)[rows]
-        return rows[close >= _border(close, limit)]
+        return rows[top(close, limit)]
 
     def _open_rows(self, allowed: Ids | None) -> Ids:
         """Rows that were not removed, ascending; those of the allowed ids (None: all)."""
@@ -179,12 +177,13 @@ class FaissIndex:
         rows = np.flatnonzero(np.isin(self._rows, allowed))
         return np.setdiff1d(rows, self._gone, assume_unique=True)
 
-    def _scan(self, query: Vectors) -> NDArray[np.float32]:
-        """The product of every row with the query, shape (n,)."""
+    def _scan(self, query: Vectors, skipped: int = 0) -> NDArray[np.float32]:
+        """The product of every row with the query, shape (n,); without the first parts."""
         query = np.ascontiguousarray(query, dtype=np.float32)
-        products = np.empty(self._rows.size, dtype=np.float32)
+        parts = self._parts[skipped:]
+        products = np.empty(sum(map(len, parts)), dtype=np.float32)
         start = 0
-        for part in self._parts:
+        for part in parts:
             faiss.fvec_inner_products_ny(  # type: ignore[attr-defined]
                 faiss.swig_ptr(products[start:]),
                 faiss.swig_ptr(query),
@@ -214,7 +213,9 @@ def _buffer(flat: faiss.IndexFlatIP) -> Vectors:
     return buffer.reshape(flat.ntotal, flat.d)
 
 
-def _border(close: NDArray[np.float32], limit: int) -> np.float32:
-    """What a row needs at least to be perhaps among the `limit` best of more than `limit`."""
+def top(close: NDArray[np.float32], limit: int) -> Ids:
+    """Positions that are perhaps among the `limit` best, ascending."""
     place = close.size - limit
-    return np.float32(np.partition(close, place)[place] - FLOAT32_SLACK)
+    if place <= 0:
+        return np.arange(close.size)
+    return np.flatnonzero(close >= np.partition(close, place)[place] - np.float32(FLOAT32_SLACK))

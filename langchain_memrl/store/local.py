@@ -51,6 +51,7 @@ class LocalStore(Upkeep):
         create: bool = True,
         read_only: bool = False,
         seed: int | None = None,
+        exact: bool = False,
         now: Callable[[], datetime] = rows.utc_now,
     ) -> None:
         """Open a bank, or make one.
@@ -61,13 +62,14 @@ class LocalStore(Upkeep):
             create: Whether a missing bank is made.
             read_only: Open without writing.
             seed: Makes the secret of a new in-memory bank repeatable.
+            exact: Whether large namespaces are searched exactly too.
             now: The clock.
         """
         folder = None if str(location) == MEMORY else Path(location).expanduser()
         self._now = now
         self._sidecar = Sidecar(folder, create=create, read_only=read_only)
         self._commits = Commits(self._sidecar.write)
-        self._vectors = VectorCache(folder)
+        self._vectors = VectorCache(folder, exact=exact)
         if not read_only:
             fixed = seed if folder is None else None
             self._initialize(learning or LearningConfig(), fixed)
@@ -290,3 +292,4 @@ class LocalStore(Upkeep):
             logger.warning("the vector index was not saved (%s); it will be rebuilt", error)
         finally:
             self._sidecar.close()
+            self._vectors.close()

@@ -3,16 +3,19 @@
 import logging
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO, TypeVar
 
 import numpy as np
 
 from langchain_memrl.core.calibration import Calibration
 from langchain_memrl.errors import StoreCorruptError, StoreError
 from langchain_memrl.store.base import Vector
+from langchain_memrl.store.coarse import Codes, LargeIndex, read_codes, write_codes
 from langchain_memrl.store.encoding import RESTORE, to_blob
 from langchain_memrl.store.files import sync_folder
-from langchain_memrl.store.index import FaissIndex, Hits, Ids, VectorIndex
+from langchain_memrl.store.index import FaissIndex, Hits, Ids
 from langchain_memrl.store.index_file import DamagedFileError, IndexFile, Stamp, write_index
 from langchain_memrl.store.meta import count, get_meta, set_meta
 from langchain_memrl.store.rows import checked_vector, find_calibration
@@ -20,19 +23,23 @@ from langchain_memrl.store.rows import checked_vector, find_calibration
 logger = logging.getLogger("langchain_memrl")
 
 FILE_NAME = "intents.faiss"
+CODES_NAME = "intents.pq.faiss"
+
+R = TypeVar("R")
 
 
 class VectorCache:
     """Finds nearest intents. Everything in it can be made again from SQLite.
 
     The file is stamped, in SQLite, with the change it was written at and checksums of its blocks.
-    It is used only where they fit, and brought up to date with the rows that are newer. Callers
-    hold the store's lock.
+    It is used only where they fit, and brought up to date with the rows that are newer. A second
+    file holds the codes of large namespaces, if there are any. Callers hold the store's lock.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, *, exact: bool = False) -> None:
         self.path = None if folder is None else folder / FILE_NAME
-        self._indexes: dict[str, VectorIndex] = {}
+        self._kind = FaissIndex if exact else LargeIndex
+        self._indexes: dict[str, FaissIndex] = {}
         self._file: IndexFile | None = None  # what the indexes began with
         self._seen = -1  # the change the indexes are level with; -1: not loaded
         self._saved = -1
@@ -132,7 +139,7 @@ class VectorCache:
 
     def _append(self, namespace: str, ids: Ids, vectors: Vector) -> None:
         if namespace not in self._indexes:
-            self._indexes[namespace] = FaissIndex(vectors.shape[1])
+            self._indexes[namespace] = self._kind(vectors.shape[1])
         self._indexes[namespace].add(ids, vectors)
 
     def _load(self, db: sqlite3.Connection) -> None:
@@ -146,12 +153,38 @@ class VectorCache:
             self._warn(error)
             return
         for namespace, (ids, vectors) in self._file.parts().items():
-            self._indexes[namespace] = FaissIndex.mapped(ids, vectors)
+            self._indexes[namespace] = self._kind.mapped(ids, vectors)
         self._seen = self._saved = count(db, "index_change")
+        self._load_codes(db, self.path.with_name(CODES_NAME))
+
+    def _load_codes(self, db: sqlite3.Connection, path: Path) -> None:
+        """Use the codes where they fit; else they are made again."""
+        if self._kind is FaissIndex or not path.exists():
+            return
+        try:
+            found = read_codes(path, self._seen, get_meta(db, "codes_stamp"))
+        except (OSError, DamagedFileError) as error:
+            logger.warning("%s does not fit its bank (%s); it is made again", path, error)
+            return
+        for namespace, made in found.items():
+            index = self._indexes.get(namespace)
+            if isinstance(index, LargeIndex):
+                index.use(made)
+
+    def _codes(self) -> dict[str, Codes]:
+        """The codes that fit the rows of a file that is written now."""
+        found = {
+            namespace: index.whole_codes()
+            for namespace, index in self._indexes.items()
+            if isinstance(index, LargeIndex)
+        }
+        return {namespace: codes for namespace, codes in found.items() if codes is not None}
 
     def is_unsaved(self) -> bool:
-        """Whether the indexes hold more than their file."""
-        return self.path is not None and self._seen >= 0 and self._seen != self._saved
+        """Whether the indexes hold more than their files."""
+        if self.path is None or self._seen < 0:
+            return False
+        return self._seen != self._saved or not all(one.is_saved for one in self._codes().values())
 
     def save(self, db: sqlite3.Connection) -> None:
         """Write the file, then its stamp. A crash in between leaves a file that is rebuilt.
@@ -162,33 +195,31 @@ class VectorCache:
         if self.path is None or not self.is_unsaved():
             return
         try:
-            # One name for all: the write lock is held, so what is there was left by a crash.
-            temporary = self.path.with_name(f"{FILE_NAME}.tmp")
             if self._indexes:
-                self._write(db, self.path, temporary)
+                self._write(db, self.path)
             elif not db.execute("SELECT 1 FROM intents LIMIT 1").fetchone():
                 # No vector is left, and none stays behind in a file.
-                self.path.unlink(missing_ok=True)
-                temporary.unlink(missing_ok=True)
+                for name in (FILE_NAME, CODES_NAME):
+                    _drop(self.path.with_name(name))
             sync_folder(self.path.parent)
         except OSError as error:
             raise StoreError(f"{self.path} cannot be written ({error})") from error
         self._saved = self._seen
 
-    def _write(self, db: sqlite3.Connection, path: Path, temporary: Path) -> None:
+    def _write(self, db: sqlite3.Connection, path: Path) -> None:
+        if self._seen == self._saved != count(db, "index_change"):
+            return  # another process has written newer files
         self._check_file(db)
-        try:
-            with open(
-                os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb"
-            ) as file:
-                stamp = write_index(file, self._indexes)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-        set_meta(db, "index_change", self._seen)
-        set_meta(db, "index_stamp", stamp.to_json())
+        codes, place = self._codes(), path.with_name(CODES_NAME)
+        if codes:
+            stamp = _replace(place, lambda file: write_codes(file, self._seen, codes))
+            set_meta(db, "codes_stamp", stamp)
+        else:
+            _drop(place)
+        if self._seen != self._saved:
+            written = _replace(path, lambda file: write_index(file, self._indexes))
+            set_meta(db, "index_change", self._seen)
+            set_meta(db, "index_stamp", written.to_json())
 
     def rebuild(self, db: sqlite3.Connection) -> None:
         """Forget everything and read every vector from SQLite again."""
@@ -215,3 +246,31 @@ class VectorCache:
         if expected == found and size == len(found):
             return []
         return ["the vector index differs from the stored vectors; call rebuild_index()"]
+
+    def close(self) -> None:
+        """Let go of everything; no thread makes codes any longer."""
+        self._indexes, self._file, self._seen = {}, None, -1
+
+
+def _replace(path: Path, write: Callable[[BinaryIO], R]) -> R:
+    """Write a file that takes the place of another one once it is complete."""
+    temporary = _temporary(path)
+    try:
+        with open(os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
+            written = write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return written
+
+
+def _temporary(path: Path) -> Path:
+    """One name for all: the write lock is held, so what is there was left by a crash."""
+    return path.with_name(f"{path.name}.tmp")
+
+
+def _drop(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    _temporary(path).unlink(missing_ok=True)

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from langchain_memrl.store import index as index_module
+from langchain_memrl.store.coarse import LargeIndex
 from langchain_memrl.store.index import FaissIndex, NumpyIndex
 
 DIMENSION = 4
@@ -20,7 +21,7 @@ def filled(kind, rows, first=1):
     return index
 
 
-@pytest.fixture(params=[NumpyIndex, FaissIndex])
+@pytest.fixture(params=[NumpyIndex, FaissIndex, LargeIndex])
 def kind(request):
     return request.param
 
