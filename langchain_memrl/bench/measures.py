@@ -14,6 +14,7 @@ from langchain_memrl.bench.rows import Found, Row, Say
 from langchain_memrl.bench.shared import processes
 from langchain_memrl.bench.timing import summary
 from langchain_memrl.memory import EpisodicMemory
+from langchain_memrl.store.coarse import LARGE
 
 CHILDREN = 3
 """How often something is measured in a fresh process."""
@@ -56,7 +57,7 @@ def measure(step: Step, say: Say) -> Found:
         folder = Path(name)
         say("filling the bank")
         start = time.perf_counter()
-        with EpisodicMemory.open(folder / "bank", embeddings=tasks) as memory:
+        with EpisodicMemory.open(folder / "bank", embeddings=tasks, exact=True) as memory:
             fill(memory, tasks)
             filled = summary([1000 * (time.perf_counter() - start) / step.size])
             bank = Filled(memory, tasks, folder, step.rounds)
@@ -64,6 +65,10 @@ def measure(step: Step, say: Say) -> Found:
         if step.size > recalls.REFERENCE_LIMIT:
             name = f"the paper's code, {step.size:,} memories"
             missing[name] = "one retrieval takes many seconds"
+        if step.size * step.dimension >= LARGE:
+            say("recall by codes")
+            with EpisodicMemory.open(folder / "bank", embeddings=tasks) as memory:
+                rows += recalls.by_codes(bank._replace(memory=memory))
         say("opening the bank")
         rows += opening(folder / "bank", tasks, _children(step.rounds))
         if step.peers:

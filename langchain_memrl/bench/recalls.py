@@ -1,15 +1,18 @@
 """Recall beside a bare scan, beside its own write, and beside the retrieval of the paper's code."""
 
 import itertools
+import threading
 from collections.abc import Iterator
 
 from langchain_memrl.bench.data import Filled
 from langchain_memrl.bench.floors import numpy_product, one_thread, reference_retrieval
 from langchain_memrl.bench.rows import Goal, Row
-from langchain_memrl.bench.timing import in_turns, sum_of
+from langchain_memrl.bench.timing import in_turns, sum_of, summary
 from langchain_memrl.store.bare import BareSqlite, flat_faiss
+from langchain_memrl.store.coarse import THREAD_NAME
 
 K, FETCH_K = 5, 10
+WHOLE_POOL = 1_000  # every memory of the nearest intents
 REFERENCE_LIMIT = 10_000
 REFERENCE_ROUNDS = 3
 REFERENCE_GOALS = {(10_000, 384): Goal(1 / 250), (10_000, 1536): Goal(1 / 500)}
@@ -31,6 +34,31 @@ def scan(bank: Filled) -> Row:
     ours = times.pop("ours")
     floor = min(times, key=lambda name: times[name].median)
     return bank.row("recall", ours, floor, times[floor], Goal(1.25, 0.2))
+
+
+def by_codes(bank: Filled) -> Iterator[Row]:
+    """A recall of a large bank by its codes, and what share of the nearest it finds."""
+    tasks, memory = bank.tasks, bank.memory
+    memory.recall(tasks.text(0))  # begins to make the codes
+    for thread in threading.enumerate():
+        if thread.name == THREAD_NAME:
+            thread.join()
+    faiss = flat_faiss(tasks.vectors, FETCH_K)
+    times = in_turns(
+        {
+            "ours": lambda n: memory.recall(tasks.text(n), k=K),
+            "theirs": lambda n: faiss(tasks.place(n)),
+        },
+        bank.rounds,
+    )
+    yield bank.row("recall by codes", times["ours"], "IndexFlatIP.search", times["theirs"])
+    found = 0
+    for number in range(bank.rounds):
+        truth = {tasks.texts[place] for place in faiss(tasks.place(number))[1][0][:K]}
+        pool = memory.recall(tasks.text(number), k=WHOLE_POOL, fetch_k=K, score_threshold=None)
+        found += len(truth & {scored.memory.intent for scored in pool.memories})
+    share = summary([100 * found / (K * bank.rounds)])
+    yield bank.row("of the nearest 5, by codes", share, unit="%")
 
 
 def in_episodes(bank: Filled) -> Iterator[Row]:

@@ -15,12 +15,12 @@ RECALL_BYTES = 4000
 """About what an episode's recall takes."""
 
 
-def flat_faiss(vectors: NDArray[np.float32], k: int) -> Callable[[int], object]:
-    """`IndexFlatIP.search` in one thread, as it comes."""
+def flat_faiss(vectors: NDArray[np.float32], k: int) -> Callable[[int], Any]:
+    """`IndexFlatIP.search` in one thread, as it comes: similarities and rows of the nearest."""
     index = faiss.IndexFlatIP(vectors.shape[1])
     index.add(vectors)
 
-    def search(number: int) -> object:
+    def search(number: int) -> Any:
         threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)
         try:
