@@ -63,7 +63,7 @@ def test_what_holds_for_any_bank_is_measured_for_real_and_leaves_only_the_figure
     rows = {one["what"]: one for one in json.loads(said.out)["rows"]}
     assert {"import", "extra model calls, at most", "recall"} <= set(rows)
     assert rows["2 x 2 rewards at once, 99 %"]["measured"]["calls"] == 4
-    assert "Measuring 1 banks; this takes about" in said.err
+    assert "Measuring 1 bank; this takes about" in said.err
     assert "1 of 1: 20 x 8, about 15 seconds to go\n  recall" in said.err
     assert figure.read_bytes().startswith(b"\x89PNG")
     assert [path.name for path in tmp_path.iterdir()] == ["cost.png"]
