@@ -4,6 +4,7 @@ Who comes while a commit is under way joins the next one. Every call still retur
 own commit, and a call that fails takes none of the others with it.
 """
 
+import copy
 import sqlite3
 import threading
 from collections import deque
@@ -83,6 +84,6 @@ class Commits:
                     self._commit([job])
                 return
             for job in jobs:
-                job.error = error
+                job.error = copy.copy(error) if len(jobs) > 1 else error  # each raises its own
         for job in jobs:
             job.is_done = True

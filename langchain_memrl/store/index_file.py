@@ -154,6 +154,10 @@ class IndexFile:
                 self._check(self._place(first), self._place(first + count))
             first += count
 
+    def doubt(self) -> None:
+        """Compare every block anew when it is needed: the file may have been written over."""
+        self._unchecked = set(range(len(self._stamp.sums)))
+
     def _check(self, start: int, end: int) -> None:
         for block in range(start // BLOCK, -(-end // BLOCK)):
             if block in self._unchecked:

@@ -146,7 +146,10 @@ class Sidecar:
         with self._lock, self._translate():
             self._users += 1
             try:
-                yield self._open_connection()
+                connection = self._open_connection()
+                if self._users == 1 and connection.in_transaction:
+                    connection.execute("ROLLBACK")  # left by an interrupt at the wrong moment
+                yield connection
             finally:
                 self._users -= 1
 
@@ -154,8 +157,8 @@ class Sidecar:
     def write(self) -> Iterator[sqlite3.Connection]:
         """One transaction: committed when the block ends, rolled back when it raises."""
         with self.alone() as connection, self._turn():
-            connection.execute("BEGIN IMMEDIATE")
             try:
+                connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
@@ -176,11 +179,12 @@ class Sidecar:
     def one_state(self, *, doubted: bool = False) -> Iterator[sqlite3.Connection]:
         """The connection with one state of the database, whatever others commit meanwhile."""
         with self.read(doubted=doubted) as db:
-            db.execute("BEGIN")
             try:
+                db.execute("BEGIN")
                 yield db
             finally:
-                db.execute("COMMIT")
+                if db.in_transaction:
+                    db.execute("COMMIT")
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:

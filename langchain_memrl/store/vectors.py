@@ -152,6 +152,9 @@ class VectorCache:
         except (OSError, ValueError, DamagedFileError) as error:
             self._warn(error)
             return
+        if count(db, "index_generation") != count(db, "generation"):
+            self._file = None  # its vectors are another model's
+            return
         for namespace, (ids, vectors) in self._file.parts().items():
             self._indexes[namespace] = self._kind.mapped(ids, vectors)
         self._seen = self._saved = count(db, "index_change")
@@ -194,6 +197,7 @@ class VectorCache:
         """
         if self.path is None or not self.is_unsaved():
             return
+        self.catch_up(db)  # what another process forgot or embedded anew must not come back
         try:
             if self._indexes:
                 self._write(db, self.path)
@@ -209,6 +213,8 @@ class VectorCache:
     def _write(self, db: sqlite3.Connection, path: Path) -> None:
         if self._seen == self._saved != count(db, "index_change"):
             return  # another process has written newer files
+        if self._file is not None:
+            self._file.doubt()
         self._check_file(db)
         codes, place = self._codes(), path.with_name(CODES_NAME)
         if codes:
@@ -219,6 +225,7 @@ class VectorCache:
         if self._seen != self._saved:
             written = _replace(path, lambda file: write_index(file, self._indexes))
             set_meta(db, "index_change", self._seen)
+            set_meta(db, "index_generation", self._generation)
             set_meta(db, "index_stamp", written.to_json())
 
     def rebuild(self, db: sqlite3.Connection) -> None:

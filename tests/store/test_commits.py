@@ -117,6 +117,7 @@ def test_where_the_database_is_locked_all_are_told_at_once(bench):
     first, *others = bench.run(insert(0), insert(2), refuse_next)
     assert first == 0
     assert [type(error) for error in others] == [StoreBusyError, StoreBusyError]
+    assert others[0] is not others[1]  # each thread raises its own
     assert bench.count() == 1
 
 
