@@ -12,7 +12,7 @@ def main() -> None:
 
     try:
         app(prog_name="memrl")
-    except MemRLError as error:
+    except (MemRLError, OSError) as error:  # a full or broken disk is told in one sentence too
         console = Console(stderr=True, soft_wrap=True)
         console.print(f"memrl: {error}", style="red", markup=False, highlight=False)
         sys.exit(1)

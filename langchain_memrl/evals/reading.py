@@ -131,16 +131,16 @@ def _check_once(key: RunKey, own: list[EpisodeRecord], home: Path, path: Path) -
 
 def _values(path: Path, cut: list[str]) -> Iterator[Header | EpisodeRecord | BankRecord]:
     """The lines of a file as records; a last line that breaks off is left out and named."""
-    with path.open(encoding="utf-8") as file:
+    with path.open("rb") as file:
         for number, text in enumerate(file, start=1):
-            if not text.endswith("\n"):
+            if not text.endswith(b"\n"):
                 cut.append(str(path))
                 return
             try:
                 value = _value(json.loads(text))
                 if number == 1 and not isinstance(value, Header):
                     raise ValueError("expected a header first")
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
                 raise InputError(f"{path}, line {number}, is no record ({error})") from error
             yield value
 

@@ -5,12 +5,15 @@ that files can be put together and read by any tool.
 """
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from langchain_memrl.errors import InputError
+
+SPLITS = ("train", "held_out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,14 @@ class EpisodeRecord:
     completion_tokens: int = 0
     calls: int = 0
 
+    def __post_init__(self) -> None:
+        if self.success is not None and not isinstance(self.success, bool):
+            raise InputError(f"success is {self.success!r}; expected true, false or null")
+        if self.split not in SPLITS:
+            raise InputError(f"split is {self.split!r}; expected one of {SPLITS}")
+        counts = (self.epoch, self.step, self.prompt_tokens, self.completion_tokens, self.calls)
+        _check(self, counts, (self.seconds, *self.q_values, self.reward or 0.0))
+
 
 @dataclass(frozen=True, slots=True)
 class BankRecord:
@@ -98,6 +109,27 @@ class BankRecord:
     q_values: tuple[float, ...]
     updates: tuple[int, ...]
     failures: tuple[bool, ...]
+
+    def __post_init__(self) -> None:
+        _check(self, (self.epoch, *self.updates), self.q_values)
+        sizes = {len(part) for part in (self.ids, self.q_values, self.updates, self.failures)}
+        if len(sizes) > 1:
+            raise InputError(f"the columns of a bank have lengths {sorted(sizes)}")
+
+
+def _check(
+    record: EpisodeRecord | BankRecord, counts: Iterable[object], numbers: Iterable[object]
+) -> None:
+    """Refuse what no run writes: a damaged line is found when it is read, not in a figure."""
+    texts = (record.world, record.arm, *record.shown) if isinstance(record, EpisodeRecord) else ()
+    if not all(type(text) is str for text in texts):
+        raise InputError(f"a name is no text in {texts}")
+    for count in counts:
+        if type(count) is not int or count < 0:
+            raise InputError(f"{count!r} is no count; expected a whole number from 0 on")
+    for number in numbers:
+        if type(number) not in (int, float) or not math.isfinite(number):  # type: ignore[arg-type]
+            raise InputError(f"{number!r} is no finite number")
 
 
 KINDS: dict[str, type[Any]] = {"header": Header, "episode": EpisodeRecord, "bank": BankRecord}
@@ -133,12 +165,12 @@ def read_records(path: Path) -> Records:
         InputError: It is no such file.
     """
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open("rb") as file:
             values = list(map(_value, file))
         header = values[0]
         if not isinstance(header, Header):
             raise ValueError(f"expected a header first, got {NAMES[type(header)]}")
-    except (OSError, ValueError, TypeError, KeyError, IndexError) as error:
+    except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
         raise InputError(f"{path} holds no records ({error})") from error
     return Records(
         header,
@@ -147,7 +179,7 @@ def read_records(path: Path) -> Records:
     )
 
 
-def _value(text: str) -> Any:
+def _value(text: bytes) -> Any:
     fields = json.loads(text)
     kind = KINDS[fields.pop("kind")]
     return kind(

@@ -1,13 +1,17 @@
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from langchain_memrl.errors import InputError
 from langchain_memrl.evals import metrics
+from langchain_memrl.evals.reading import read_experiment
 from langchain_memrl.evals.records import (
     BankRecord,
     EpisodeRecord,
     Header,
+    line,
     read_records,
     write_records,
 )
@@ -97,3 +101,46 @@ def test_the_verdict_says_when_the_oracle_is_out_of_reach() -> None:
         for task in range(10)
     ]
     assert "still fewer than the oracle" in verdict(records)
+
+
+DAMAGED = {
+    "success": ["no", 2, 1, float("nan")],
+    "epoch": [-1, 0.5, "z", True],
+    "seconds": ["1", float("inf"), None],
+    "q_values": [["x"], [float("nan")]],
+    "reward": ["1", float("inf")],
+    "split": ["other"],
+    "world": [None, 3],
+    "calls": [-1, 2.5],
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_what_no_run_writes_is_refused_when_it_is_read(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "r.jsonl"
+    for value in DAMAGED[name]:
+        write_records(path, HEADER, [])
+        fields = json.loads(line(RECORDS[0])) | {name: value}
+        path.write_text(path.read_text() + json.dumps(fields) + "\n")
+        with pytest.raises(InputError, match="holds no records"):
+            read_records(path)
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b"\xff\xfe\x00", b'{"kind": "episode"}'])
+def test_a_line_that_is_none_is_refused_in_words(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "r.jsonl"
+    records = [replace(record, step=step) for step, record in enumerate(RECORDS)]
+    write_records(path, HEADER, records)
+    path.write_bytes(path.read_bytes() + text + b"\n")
+    with pytest.raises(InputError, match="holds no records"):
+        read_records(path)
+    with pytest.raises(InputError, match="line 9, is no record"):
+        read_experiment(tmp_path)
+
+
+def test_a_last_line_cut_inside_a_letter_is_left_out_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    write_records(path, HEADER, [replace(one, step=step) for step, one in enumerate(RECORDS)])
+    whole = line(replace(RECORDS[0], answer="für", step=9)).encode()
+    path.write_bytes(path.read_bytes() + whole[: whole.index(b"\xc3") + 1])
+    assert read_experiment(tmp_path).cut == (str(path),)
