@@ -41,7 +41,10 @@ def advice(tables: Tables) -> list[str]:
     best = max(usable, key=lambda arm: means[arm])
     seeds = len({seed for own in values.values() for _, seed in own})
     if seeds < FEW:
-        return [_too_few(seeds, best, means, WHEN[tables.headline])]
+        when = WHEN[tables.headline][:1].lower() + WHEN[tables.headline][1:]
+        if any(set(own) != shared for own in values.values()):
+            when += ", over the worlds and seeds that all arms have,"
+        return [_too_few(seeds, best, means, when)]
     worlds = len({world for own in values.values() for world, _ in own})
     where = f", on average over {worlds} worlds" if worlds > 1 else ""
     return [_choice(best, usable, values, where), *_without_q(values)]
@@ -52,8 +55,8 @@ def _too_few(seeds: int, best: str, means: Mapping[str, float], when: str) -> st
     without = f", without memory {means[NONE]:.3f}" if NONE in means else ""
     return (
         f"No advice yet: {count} too few to tell arms apart; run at least {FEW} (--seeds {FEW}). "
-        f"Highest so far of the arms with memory: {best} ({when[0].lower()}{when[1:]} "
-        f"{means[best]:.3f}{without})."
+        f"Highest so far of the arms with memory: {best} ({when} {means[best]:.3f}"
+        f"{without})."
     )
 
 

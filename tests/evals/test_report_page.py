@@ -99,6 +99,27 @@ def test_every_column_of_every_table_is_explained_in_the_glossary(page: str) -> 
     assert titles - set(re.findall("<dt>([^<]*)</dt>", page)) == set()
 
 
+def test_forgetting_is_explained_without_a_promise_and_the_figure_shows_what_was_lost(
+    page: str,
+) -> None:
+    meaning = re.findall("<dt>forgetting</dt><dd>(.*?)</dd>", page)[0]
+    assert "few failures, so this can be large" in meaning
+    assert "mall is good" not in page
+    assert 'id="figure-lost"' in page
+    assert 'id="figure-forgetting"' not in page
+
+
+def test_memrl_is_set_against_memp_first_in_sentences_table_and_figure(tmp_path: Path) -> None:
+    lines = [
+        line for arm in ("none", "rag", "memrl", "memp") for line in solved(arm, MEMRL, "w")
+    ] + [line for arm in ("none", "rag", "memrl", "memp") for line in solved(arm, MEMRL, "v")]
+    found = read(tmp_path, lines)
+    tables = tabulate(found)
+    assert [one.right for one in tables.comparisons["success"]][:3] == ["memp", "none", "rag"]
+    names = [figure.name for figure in all_figures(found, tables)]
+    assert names[-2:] == ["against_memp", "against_rag"]
+
+
 def test_a_figure_says_in_its_title_which_epochs_it_is_about(page: str) -> None:
     titles = re.findall("<h3>(.*?)</h3>", page)
     assert len(titles) == page.count("<figure ")
@@ -125,7 +146,7 @@ def test_calls_and_tokens_are_hidden_where_no_model_was_asked(
 
 def test_a_tie_with_a_rival_is_said_as_plainly_as_a_win(tmp_path: Path) -> None:
     lines = [
-        *solved("rag", [0.2, 0.3, 0.4, 0.3, 0.3]),
+        *solved("rag", [0.2, 0.3, 0.4, 0.35, 0.25]),
         *solved("memrl", MEMRL),
         *solved("memp", [0.55, 0.55, 0.65, 0.65, 0.6]),
         *solved("shrunk", [0.6, 0.5, 0.75, 0.6, 0.6]),
@@ -230,6 +251,7 @@ def test_an_interrupted_run_is_called_unfinished_at_the_top_and_left_out(tmp_pat
     assert notes(found)[0] == "Unfinished: arm memrl has 1 of 2 seeds and 1 begun."
     assert any(note.endswith("without an answer: memrl seed 1.") for note in notes(found))
     assert tabulate(found).comparisons["success"][0].difference.count == 1
+    assert "over the worlds and seeds that all arms have, " in findings(tabulate(found))[0]
     page = render(found)
     assert page.index("Unfinished: arm memrl") < page.index("In short")
 
