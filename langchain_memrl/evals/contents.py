@@ -8,17 +8,19 @@ from typing import Any
 from langchain_memrl.evals.figures import Figure, curve_figure
 from langchain_memrl.evals.figures_arms import (
     against_arms_figure,
-    against_rag_figure,
     cost_figure,
+    in_worlds_figure,
 )
 from langchain_memrl.evals.figures_q import calibration_figure, histogram_figure
-from langchain_memrl.evals.findings import findings, notes
+from langchain_memrl.evals.findings import caveat, findings, notes
 from langchain_memrl.evals.intervals import Comparison, Interval
 from langchain_memrl.evals.measures import MEASURES, Measure
 from langchain_memrl.evals.reading import Experiment
-from langchain_memrl.evals.tables import INTERVALS, Row, Tables
+from langchain_memrl.evals.tables import INTERVALS, MEMP, RAG, Row, Tables
 
 ALWAYS = ("success", "unanswered")
+SECOND = ("cumulative", "forgetting", "q_correlation", "never_updated", "bank", "calls", "ms_p95")
+"""Measures that stand in a second, folded table, so that the first fits a screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,37 +52,63 @@ class Column:
 
 
 def arm_columns(tables: Tables) -> list[Column]:
-    """Arm, runs, success with its interval, and the other measures that say anything."""
-    first = [
-        Column("arm", "Which configuration answered.", lambda row: row.arm),
-        Column("runs", "Worlds times seeds.", lambda row: row.runs, 0),
+    """Arm, success with its interval, the distance from no memory, and what matters most."""
+    success, *others = _measured(tables.arms, lambda key: key not in SECOND)
+    return [
+        ARM,
+        success,
+        _against_none(
+            "Success in the last epoch minus that of no memory, over the same seeds, with its "
+            "95 % interval from 5 seeds on."
+        ),
+        *others,
     ]
-    return first + _measured(tables.arms)
+
+
+def more_arm_columns(tables: Tables) -> list[Column]:
+    """Arm, runs, and the measures that `arm_columns` leaves out."""
+    runs = Column("runs", "Worlds times seeds.", lambda row: row.runs, 0)
+    return [ARM, runs, *_measured(tables.arms, lambda key: key in SECOND)]
 
 
 def world_columns(tables: Tables) -> list[Column]:
     """The same per world, with the distance from no memory."""
     first = [
         Column("world", "Which variant of the tasks.", lambda row: row.world or "-"),
-        Column("arm", "Which configuration answered.", lambda row: row.arm),
-        Column(
-            "against no memory",
+        ARM,
+        _against_none(
             "Success over all epochs minus that of no memory, over the same seeds, with its "
-            "95 % interval.",
-            lambda row: row.against_none.mean if row.against_none else math.nan,
-            3,
-            lambda row: _with_ends(row.against_none),
+            "95 % interval from 5 seeds on.",
+            ", all epochs",
         ),
     ]
-    return first + _measured(tables.worlds)
+    return first + _measured(tables.worlds, lambda key: True)
 
 
-def _measured(rows: Sequence[Row]) -> list[Column]:
+def _against_none(meaning: str, when: str = "") -> Column:
+    return Column(
+        f"against no memory{when}",
+        meaning,
+        lambda row: row.against_none.mean if row.against_none else math.nan,
+        3,
+        lambda row: _with_ends(row.against_none, "+"),
+    )
+
+
+ARM = Column("arm", "Which configuration answered.", lambda row: row.arm)
+
+
+def _measured(rows: Sequence[Row], chosen: Callable[[str], bool]) -> list[Column]:
     return [
         _column(measure)
         for measure in MEASURES
-        if measure.key in ALWAYS
-        or any(row.values[measure.key] and not math.isnan(row.values[measure.key]) for row in rows)
+        if chosen(measure.key)
+        and (
+            measure.key in ALWAYS
+            or any(
+                row.values[measure.key] and not math.isnan(row.values[measure.key]) for row in rows
+            )
+        )
     ]
 
 
@@ -107,25 +135,28 @@ def comparison_columns() -> list[Column]:
         Column("from", "Lower end of the 95 % interval.", lambda one: one.difference.low, 3),
         Column("to", "Upper end of the 95 % interval.", lambda one: one.difference.high, 3),
         Column("std. error", "Standard error.", lambda one: one.difference.error, 4),
-        Column("pairs", "Pairs with the same world and seed.", lambda one: one.difference.count, 0),
+        Column(
+            "seeds",
+            "Seeds that both arms have; worlds are averaged first.",
+            lambda one: one.difference.count,
+            0,
+        ),
         Column("what it says", "Who is ahead, if that can be told.", lambda one: one.sentence),
     ]
 
 
-def _with_ends(one: Interval) -> str:
-    return f"{one.mean:.3f}" + (
-        "" if math.isnan(one.low) else f" ({one.low:.3f} to {one.high:.3f})"
-    )
+def _with_ends(one: Interval, sign: str = "") -> str:
+    return f"{one.mean:{sign}.3f} ({one.ends(sign)})"
 
 
 def all_figures(experiment: Experiment, tables: Tables) -> list[Figure]:
     """Every figure for which there are numbers."""
-    over = "Mean over worlds and seeds; the bands are 95 % intervals over seeds."
+    over = "Mean over worlds and seeds; bands, from 5 seeds on, are 95 % intervals over seeds."
     found = (
         curve_figure(
             experiment,
             "learning",
-            "Success per epoch",
+            "Success in each epoch",
             "share solved",
             f"Share of the answered tasks solved in each epoch. {over}",
             lambda run: run.success,
@@ -135,7 +166,7 @@ def all_figures(experiment: Experiment, tables: Tables) -> list[Figure]:
         curve_figure(
             experiment,
             "cumulative",
-            "Solved at least once",
+            "Solved at least once, up to each epoch",
             "share of the tasks",
             "Share of the tasks solved at least once so far (CSR). It rises without memory too. "
             f"{over}",
@@ -143,16 +174,17 @@ def all_figures(experiment: Experiment, tables: Tables) -> list[Figure]:
         ),
         curve_figure(
             experiment,
-            "forgetting",
-            "Forgetting",
-            "share of the failures",
-            f"Share of an epoch's failures whose task had been solved before. {over}",
-            lambda run: run.forgetting,
+            "lost",
+            "Lost again, in each epoch",
+            "share of the tasks solved before",
+            "Of the tasks solved in an earlier epoch, the share that failed now. Low is good; in "
+            f"the first epoch there is nothing to lose. {over}",
+            lambda run: run.lost,
         ),
         curve_figure(
             experiment,
             "regret",
-            "Regret against the oracle",
+            "Regret against the oracle, up to each epoch",
             "failures per task beyond the oracle's",
             f"How much more often than the oracle each arm failed the average task so far. {over}",
             lambda run: run.regret,
@@ -160,7 +192,8 @@ def all_figures(experiment: Experiment, tables: Tables) -> list[Figure]:
         histogram_figure(experiment),
         calibration_figure(experiment),
         cost_figure(experiment, tables),
-        against_rag_figure(experiment),
+        in_worlds_figure(experiment, MEMP),
+        in_worlds_figure(experiment, RAG),
     )
     return [figure for figure in found if figure is not None]
 
@@ -172,10 +205,10 @@ def _along_figure(experiment: Experiment) -> Figure | None:
     return curve_figure(
         experiment,
         "along",
-        "Success along the way",
+        "Success along the only epoch",
         "share solved",
         "Share of the answered tasks solved in each tenth of the single pass over the tasks. Mean "
-        "over worlds and seeds; the bands are 95 % intervals over seeds.",
+        "over worlds and seeds; the bands, from 5 seeds on, are 95 % intervals over seeds.",
         lambda run: run.along,
         "tenth of the tasks",
     )
@@ -191,6 +224,7 @@ def report_data(
         "measures": {measure.key: [measure.title, measure.meaning] for measure in MEASURES},
         "notes": notes(experiment),
         "findings": findings(tables),
+        "caveat": caveat(experiment),
         "arms": [_line(row) for row in tables.arms],
         "worlds": [_line(row) for row in tables.worlds],
         "comparisons": {
@@ -226,7 +260,7 @@ def _compared(one: Comparison) -> dict[str, Any]:
 
 def _runs(experiment: Experiment) -> dict[str, Any]:
     """Each run in a line, so that everything else can be computed again from the page."""
-    curves = ("success", "cumulative", "forgetting", "regret")
+    curves = ("success", "cumulative", "forgetting", "lost", "regret")
     return {
         "columns": [
             *("world", "arm", "seed", "episodes"),

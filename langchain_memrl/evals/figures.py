@@ -10,16 +10,16 @@ from langchain_memrl.evals.intervals import Interval
 from langchain_memrl.evals.reading import Experiment
 from langchain_memrl.evals.runs import ORACLE, Run
 from langchain_memrl.evals.svg import LINE, Frame
-from langchain_memrl.evals.tables import MEMRL, NONE, over_seeds
+from langchain_memrl.evals.tables import MEMRL, NONE, SHARE, over_seeds
 
 LOOKS = {
     NONE: ("c0", ""),
-    "placebo": ("c0", "2 3"),
-    "pass@k": ("c0", "7 3"),
+    "placebo": ("c9", "2 3"),
+    "pass@k": ("c10", "7 3"),
     ORACLE: ("ink", "7 3"),
     MEMRL: ("c1", ""),
-    "memrl-rag": ("c1", "7 3"),
-    "memrl-plain": ("c1", "2 3"),
+    "memrl-rag": ("c11", "7 3"),
+    "memrl-plain": ("c12", "2 3"),
     "rag": ("c2", ""),
     "shrunk": ("c3", ""),
     "memp": ("c4", ""),
@@ -53,7 +53,8 @@ class Figure:
 def looks(arms: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Colour class and dashes of each arm, the same in every figure.
 
-    References are grey or dashed, variants of MemRL share its colour and have other dashes.
+    Each has a colour of its own (until more than four are unknown here); references and variants
+    of MemRL are dashed too.
     """
     others = [arm for arm in arms if arm not in LOOKS]
     found = {arm: LOOKS[arm] for arm in arms if arm in LOOKS}
@@ -63,7 +64,9 @@ def looks(arms: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 def curves(
-    experiment: Experiment, of: Callable[[Run], Sequence[float]]
+    experiment: Experiment,
+    of: Callable[[Run], Sequence[float]],
+    within: tuple[float, float] | None = None,
 ) -> dict[str, list[Interval]]:
     """For each arm and epoch the mean over worlds and seeds, with its interval over seeds."""
     found = {}
@@ -72,7 +75,8 @@ def curves(
         epochs = max(len(of(run)) for run in own)
         longest = [[run for run in own if len(of(run)) > epoch] for epoch in range(epochs)]
         found[arm] = [
-            over_seeds(runs, [of(run)[epoch] for run in runs]) for epoch, runs in enumerate(longest)
+            over_seeds(runs, [of(run)[epoch] for run in runs], within)
+            for epoch, runs in enumerate(longest)
         ]
     return {arm: found[arm] for arm in found if found[arm]}
 
@@ -87,7 +91,7 @@ def curve_figure(
     x: str = "epoch",
 ) -> Figure | None:
     """Lines over the epochs with bands over seeds; None where there are no two points to join."""
-    data = curves(experiment, of)
+    data = curves(experiment, of, SHARE if unit.startswith("share") else None)
     known = [
         value
         for points in data.values()
@@ -119,9 +123,11 @@ def _lines(
     bands, lines = [], []
     for arm, points in data.items():
         xs = range(1, len(points) + 1)
-        if not any(math.isnan(point.low) for point in points):
-            lows, highs = [one.low for one in points], [one.high for one in points]
-            bands.append(svg.element("g", frame.band(xs, lows, highs), class_=look[arm][0]))
+        sure = [(x, one) for x, one in zip(xs, points, strict=True) if one.known]
+        if len(sure) > 1:
+            lows, highs = [one.low for _, one in sure], [one.high for _, one in sure]
+            band = frame.band([x for x, _ in sure], lows, highs)
+            bands.append(svg.element("g", band, class_=look[arm][0]))
         means = [point.mean for point in points]
         told = ", ".join(svg.number(round(mean, 3)) for mean in means)
         lines.append(Line(arm, f"{arm}: {told}", xs, means, *look[arm]))

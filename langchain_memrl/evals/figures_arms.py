@@ -9,7 +9,7 @@ from langchain_memrl.evals.intervals import Interval
 from langchain_memrl.evals.measures import BY_KEY
 from langchain_memrl.evals.reading import Experiment
 from langchain_memrl.evals.svg import Frame
-from langchain_memrl.evals.tables import MEMRL, RAG, WHEN, Row, Tables, by_world
+from langchain_memrl.evals.tables import MEMP, MEMRL, WHEN, Row, Tables, by_world
 
 PITCH = 20  # height of a row
 COSTS = ("tokens", "ms", "bank")
@@ -19,27 +19,34 @@ def against_arms_figure(experiment: Experiment, tables: Tables) -> Figure | None
     """MemRL against every other arm."""
     found = [one for one in tables.comparisons[tables.headline] if one.left == MEMRL]
     data = {one.right: one.difference for one in found if one.difference.count}
-    title = "MemRL against every arm"
+    when = "last epoch" if tables.headline == "success" else "held-out tasks"
+    title = f"MemRL against every arm, {when}"
     caption = (
-        f"{WHEN[tables.headline]}, memrl minus the arm, over pairs of runs with the same world "
-        "and seed. An interval that holds 0 tells no difference."
+        f"{WHEN[tables.headline]}, memrl minus the arm, seed by seed, worlds averaged first. An "
+        "interval that holds 0 tells no difference; from fewer than 5 seeds there is none. memp is "
+        "the fair rival without Q."
     )
     colors = {arm: color for arm, (color, _) in looks(experiment.arms).items()}
     return _forest("against_arms", title, caption, data, ("the arm", MEMRL), colors)
 
 
-def against_rag_figure(experiment: Experiment) -> Figure | None:
-    """MemRL against similarity alone, world by world."""
+def in_worlds_figure(experiment: Experiment, rival: str) -> Figure | None:
+    """MemRL against an arm without Q, world by world."""
     if len(experiment.worlds) < 2:
         return None
-    found = by_world(experiment, MEMRL, RAG)
+    found = by_world(experiment, MEMRL, rival)
     data = dict(sorted(found.items(), key=lambda item: -item[1].mean))
-    title = "MemRL against RAG in each world"
-    caption = (
-        "Success over all epochs, memrl minus rag, over the same seeds. Intervals from few seeds "
-        "are too narrow, and one in twenty misses the truth by chance."
+    title = f"MemRL against {rival} in each world, all epochs"
+    differs = (
+        "The two differ only in Q."
+        if rival == MEMP
+        else "They differ in more than Q: rag keeps raw trajectories and has no gate."
     )
-    return _forest("against_rag", title, caption, data, (RAG, MEMRL), {})
+    caption = (
+        f"Success over all epochs, memrl minus {rival}, over the same seeds. {differs} One "
+        "interval in twenty misses the truth by chance; from fewer than 5 seeds there is none."
+    )
+    return _forest(f"against_{rival}", title, caption, data, (rival, MEMRL), {})
 
 
 def _forest(
@@ -80,10 +87,9 @@ def _whisker(frame: Frame, y: float, label: str, one: Interval, color: str) -> s
             svg.element("line", x1=low, x2=high, y1=y, y2=y, stroke="currentColor", stroke_width=2)
         )
     parts.append(svg.element("circle", cx=frame.x(one.mean), cy=y, r=4, fill="currentColor"))
-    told = f"{label}: {one.mean:+.3f}, 95 % interval {one.low:+.3f} to {one.high:+.3f}"
-    return svg.titled(
-        f"{told}, {one.count} pairs", parts[0], svg.element("g", *parts[1:], class_=color)
-    )
+    told = f"{label}: {one.mean:+.3f}, {'95 % interval ' * one.known}{one.ends('+')}"
+    told += f", {one.count} seeds" * one.known
+    return svg.titled(told, parts[0], svg.element("g", *parts[1:], class_=color))
 
 
 def cost_figure(experiment: Experiment, tables: Tables) -> Figure | None:
@@ -102,7 +108,7 @@ def cost_figure(experiment: Experiment, tables: Tables) -> Figure | None:
         start = left + place * (width + gap)
         parts.append(svg.text(start, 14, BY_KEY[key].title))
         parts += _panel(rows, key, start, width, {arm: color for arm, (color, _) in look.items()})
-    title = "Cost"
+    title = "Cost, all epochs"
     caption = (
         "Per episode: tokens sent and received, median milliseconds; and the memories in the bank "
         "at the end. What is 0 for every arm is left out."

@@ -50,7 +50,7 @@ def histogram_figure(experiment: Experiment, arm: str = MEMRL) -> Figure | None:
         svg.element("rect", x=220, y=8, width=11, height=11, fill="currentColor", opacity=0.5),
         svg.text(235, 14, "by a failure"),
     ]
-    title = f"Q in the bank of {arm}"
+    title = f"Q in the bank of {arm}, after single epochs"
     caption = (
         "Share of the bank's memories per Q bin, after an epoch. Memories written by failures stay "
         "as warnings; some come to be worth as much as successes."
@@ -129,7 +129,7 @@ def calibration_figure(experiment: Experiment) -> Figure | None:
         ys = [one["solved"] / one["episodes"] for one in bins]
         lines.append(Line(arm, f"{arm}: {told}", xs, ys, *look[arm]))
     parts += named_lines(frame, lines)
-    title = "What a Q is worth"
+    title = "What a Q is worth, all epochs"
     caption = (
         "Share of the episodes solved, by the mean Q of the memories they were shown, all epochs "
         f"together; bins with fewer than {FEW} episodes are not drawn. A line that rises means "

@@ -50,9 +50,17 @@ MEASURES = (
     Measure(
         "forgetting",
         "forgetting",
-        "Of the failures of an epoch, the share whose task had been solved before; mean over the "
-        "epochs after the first. Small is good.",
+        "The paper's number: the share of an epoch's failures that were solved before; mean over "
+        "the epochs after the first. An arm that solves nearly all has few failures, so this can "
+        "be large: read 'lost' to compare arms.",
         lambda run: mean(run.forgetting[1:]),
+    ),
+    Measure(
+        "lost",
+        "lost",
+        "Of the tasks solved in an earlier epoch, the share that failed now; mean over the epochs "
+        "after the first. 0: nothing that was solved was lost again.",
+        lambda run: mean(run.lost[1:]),
     ),
     Measure(
         "transfer",

@@ -105,6 +105,31 @@ def forgetting_rate(records: Iterable[EpisodeRecord], arm: str | None = None) ->
     return rates
 
 
+def lost_rate(records: Iterable[EpisodeRecord], arm: str | None = None) -> list[float]:
+    """Tasks solved in an earlier epoch and failed now / tasks solved earlier and answered now.
+
+    NaN in the first epoch, and where nothing was solved before. Unlike `forgetting_rate` it does
+    not rise because an arm fails little.
+    """
+    solved: set[tuple[RunKey, str]] = set()
+    rates = []
+    for epoch in _epochs(records, arm):
+        now = [record for record in epoch if record.success is not None and _task(record) in solved]
+        rates.append(ratio(sum(record.success is False for record in now), len(now)))
+        solved.update(_task(record) for record in epoch if record.success)
+    return rates
+
+
+def epoch_sizes(records: Iterable[EpisodeRecord]) -> list[int]:
+    """Episodes in each epoch, the unanswered ones included, held-out tasks aside."""
+    return [len(epoch) for epoch in _epochs(records, None)]
+
+
+def failures(records: Iterable[EpisodeRecord]) -> list[tuple[str, str]]:
+    """Task and error of each episode without an answer."""
+    return [(record.task, record.error) for record in records if record.success is None]
+
+
 def success_along(records: Iterable[EpisodeRecord], parts: int = 10) -> list[float]:
     """Solved / answered in each tenth of the episodes in their order, held-out tasks aside.
 

@@ -14,26 +14,17 @@ from langchain_memrl.evals.contents import (
     Column,
     arm_columns,
     comparison_columns,
+    more_arm_columns,
     report_data,
     world_columns,
 )
 from langchain_memrl.evals.figures import Figure, looks
-from langchain_memrl.evals.findings import findings, notes
-from langchain_memrl.evals.intervals import DRAWS
-from langchain_memrl.evals.measures import MEASURES
+from langchain_memrl.evals.findings import caveat, findings, notes
 from langchain_memrl.evals.reading import Experiment
 from langchain_memrl.evals.records import Header
 from langchain_memrl.evals.tables import WHEN, Tables
 
 SLOT = re.compile(r"\{\{(\w+)\}\}")
-INTERVALS = (
-    "An interval holds the middle 95 % of means over "
-    f"{DRAWS:,} resamples (percentile bootstrap). For an arm the seeds are drawn again, after "
-    "averaging over worlds; for two arms, the pairs of runs. It says how the number would move "
-    "with other seeds in these worlds, not in other worlds. From 5 values it is too narrow (it "
-    "holds the truth in about 84 of 100 cases, from 40 in 93), and of 20 intervals one misses "
-    "the truth by chance: a margin that matters should hold with more seeds."
-)
 
 
 def render_page(experiment: Experiment, tables: Tables, figures: Sequence[Figure]) -> str:
@@ -52,15 +43,18 @@ def render_page(experiment: Experiment, tables: Tables, figures: Sequence[Figure
         "script_hash": _hash(script),
         "notes": "".join(f'<p class="note">{escape(note)}</p>' for note in notes(experiment)),
         "findings": _list(findings(tables)),
+        "caveat": escape(caveat(experiment)),
         "arms": _table("by-arm", _caption(experiment, "All worlds"), arm_columns(tables),
                        tables.arms, experiment),
+        "more": _table("by-arm-more", _caption(experiment, "All worlds, more columns"),
+                       more_arm_columns(tables), tables.arms, experiment),
         "worlds": _table("every", _caption(experiment, "Each world"), world_columns(tables),
                          tables.worlds, experiment),
         "comparisons": _table("pairs", _caption(experiment, WHEN[tables.headline]),
                               comparison_columns(), tables.comparisons[tables.headline],
                               experiment),
         "figures": "".join(_figure(figure, experiment.simulated) for figure in figures),
-        "meanings": _meanings(experiment),
+        "meanings": _meanings(experiment, tables),
         "settings": _settings(experiment),
         "data": plain_json(report_data(experiment, tables, figures)),
     }  # fmt: skip
@@ -98,7 +92,8 @@ def _lead(experiment: Experiment) -> str:
         f"{episodes:,} episodes: {_count(experiment.arms, 'arm')}, "
         f"{_count(experiment.worlds, 'world')}, {_count(seeds, 'seed')}. "
         + "".join(f"{one} " for one in protocols)
-        + (f"Model: {', '.join(models)}." if models else "No model was asked.")
+        + (f"Model: {', '.join(models)}." if models else "")
+        + ("" if experiment.asked else "No model was asked.")
     )
 
 
@@ -165,7 +160,9 @@ def _cell(column: Column, row: Any, place: int, colors: dict[str, str]) -> str:
         sort = escape(str(value))
         return f'<{name}{scope}{_class(column)} data-value="{sort}">{key}{sort}</{name}>'
     sort = "" if math.isnan(value) else f"{value:.6g}"
-    return f'<td data-value="{sort}">{escape(column.cell(row))}</td>'
+    number, *ends = column.cell(row).split(" (", 1)
+    more = "".join(f' <span class="ends">({escape(one)}</span>' for one in ends)
+    return f'<td data-value="{sort}">{escape(number)}{more}</td>'
 
 
 def _class(column: Column) -> str:
@@ -182,9 +179,10 @@ def _figure(figure: Figure, simulated: bool) -> str:
     )
 
 
-def _meanings(experiment: Experiment) -> str:
-    words = {measure.title: measure.meaning for measure in MEASURES}
-    words["95 % interval"] = INTERVALS
+def _meanings(experiment: Experiment, tables: Tables) -> str:
+    columns = [*arm_columns(tables), *more_arm_columns(tables), *world_columns(tables)]
+    words = {column.title: column.meaning for column in [*columns, *comparison_columns()]}
+    words["95 % interval"] = caveat(experiment)
     words |= {f"arm {arm}": about for arm, about in experiment.abouts.items()}
     return _definitions(words)
 

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from langchain_memrl.evals.contents import Column, arm_columns
-from langchain_memrl.evals.findings import findings, notes
+from langchain_memrl.evals.contents import Column, arm_columns, more_arm_columns
+from langchain_memrl.evals.findings import caveat, findings, notes
 from langchain_memrl.evals.reading import Experiment
 from langchain_memrl.evals.tables import WHEN, Tables
 
@@ -21,10 +21,11 @@ def print_report(experiment: Experiment, tables: Tables, console: Console) -> No
         console.print(_text(note, "bold yellow"))
     suite = experiment.headers[0].suite
     title = f"{suite} (simulation)" if experiment.simulated else suite
-    for columns in in_width(arm_columns(tables), console.width):
+    every = [*arm_columns(tables), *more_arm_columns(tables)[1:]]
+    for columns in in_width(every, console.width):
         console.print(as_table(title, columns, tables.arms))
     for heading, sentences in (
-        ("In short", findings(tables)),
+        ("In short", [*findings(tables), caveat(experiment)]),
         (WHEN[tables.headline], [one.sentence for one in tables.comparisons[tables.headline]]),
     ):
         if sentences:

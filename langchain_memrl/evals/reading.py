@@ -59,6 +59,12 @@ class Experiment:
         """Whether any of it is simulation: no model was asked."""
         return any(is_simulated(header) for header in self.headers)
 
+    @property
+    def asked(self) -> bool:
+        """Whether a model was asked: one is named, or the environment counted tokens itself."""
+        named = any(header.model for header in self.headers)
+        return named or (not self.simulated and any(run.tokens for run in self.runs))
+
 
 def is_simulated(header: Header) -> bool:
     """Whether the tasks and the agent were simulated."""

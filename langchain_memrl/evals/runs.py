@@ -38,12 +38,14 @@ class Run:
     Attributes:
         key: World, arm and seed.
         episodes: How many.
-        unanswered: How many of them the environment left without an answer.
+        sizes: `metrics.epoch_sizes`.
+        failures: `metrics.failures`.
         success: `metrics.success_per_epoch`.
         mean_success: `metrics.mean_success`.
         along: `metrics.success_along`.
         cumulative: `metrics.cumulative_success`.
         forgetting: `metrics.forgetting_rate`.
+        lost: `metrics.lost_rate`.
         transfer: `metrics.transfer`.
         q_correlation: `q_metrics.q_correlation`.
         by_q: `q_metrics.success_by_q`.
@@ -56,12 +58,14 @@ class Run:
 
     key: RunKey
     episodes: int
-    unanswered: int
+    sizes: tuple[int, ...]
+    failures: tuple[tuple[str, str], ...]
     success: tuple[float, ...]
     mean_success: float
     along: tuple[float, ...]
     cumulative: tuple[float, ...]
     forgetting: tuple[float, ...]
+    lost: tuple[float, ...]
     transfer: float
     q_correlation: float
     by_q: tuple[QBin, ...]
@@ -71,6 +75,11 @@ class Run:
     seconds: np.ndarray
     regret: tuple[float, ...] = ()
 
+    @property
+    def unanswered(self) -> int:
+        """How many episodes the environment left without an answer."""
+        return len(self.failures)
+
 
 def reduce_run(
     key: RunKey, episodes: Sequence[EpisodeRecord], banks: Sequence[BankRecord] = ()
@@ -79,12 +88,14 @@ def reduce_run(
     return Run(
         key=key,
         episodes=len(episodes),
-        unanswered=metrics.unanswered(episodes),
+        sizes=tuple(metrics.epoch_sizes(episodes)),
+        failures=tuple(metrics.failures(episodes)),
         success=tuple(metrics.success_per_epoch(episodes)),
         mean_success=metrics.mean_success(episodes),
         along=tuple(metrics.success_along(episodes)),
         cumulative=tuple(metrics.cumulative_success(episodes)),
         forgetting=tuple(metrics.forgetting_rate(episodes)),
+        lost=tuple(metrics.lost_rate(episodes)),
         transfer=metrics.transfer(episodes),
         q_correlation=q_metrics.q_correlation(episodes),
         by_q=tuple(q_metrics.success_by_q(episodes)),
@@ -125,9 +136,11 @@ def last(values: Sequence[float]) -> float:
     return values[-1] if values else math.nan
 
 
-def by_pair(runs: Sequence[Run], numbers: Mapping[RunKey, float]) -> dict[str, dict[object, float]]:
+def by_pair(
+    runs: Sequence[Run], numbers: Mapping[RunKey, float]
+) -> dict[str, dict[tuple[str, int], float]]:
     """Numbers of runs as `intervals.compare` wants them: per arm, by (world, seed)."""
-    found: dict[str, dict[object, float]] = {}
+    found: dict[str, dict[tuple[str, int], float]] = {}
     for run in runs:
         world, arm, seed = run.key
         found.setdefault(arm, {})[world, seed] = numbers[run.key]

@@ -13,7 +13,8 @@ LINE = 14  # height of a line of text
 STYLE = (
     "svg{font:12px system-ui,sans-serif;fill:currentColor}"
     ".c0{color:#767676}.c1{color:#0067b1}.c2{color:#c85a00}.c3{color:#00805e}.c4{color:#a3399b}"
-    ".c5{color:#8a6100}.c6{color:#c22a4b}.c7{color:#4b6bd6}.c8{color:#5c7a00}.ink{color:inherit}"
+    ".c5{color:#8a6100}.c6{color:#c22a4b}.c7{color:#4b6bd6}.c8{color:#5c7a00}"
+    ".c9{color:#7b4b38}.c10{color:#48657a}.c11{color:#007f99}.c12{color:#7440c9}.ink{color:inherit}"
 )
 """How the classes look where a figure stands alone."""
 

@@ -3,23 +3,25 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from langchain_memrl.evals.intervals import Comparison, Interval, compare, interval
+from langchain_memrl.evals.completeness import comparable_runs
+from langchain_memrl.evals.intervals import Comparison, Interval, Pair, compare, interval
 from langchain_memrl.evals.measures import BY_KEY, MEASURES, SUMMED, mean
 from langchain_memrl.evals.metrics import latency_of
 from langchain_memrl.evals.reading import Experiment
 from langchain_memrl.evals.runs import Run, by_pair
 
-NONE, RAG, MEMRL = "none", "rag", "memrl"
+NONE, RAG, MEMP, MEMRL = "none", "rag", "memp", "memrl"
 INTERVALS = ("success", "transfer")
 """Measures that rows show with an interval over seeds."""
 WHEN = {"success": "Success in the last epoch", "transfer": "Success on held-out tasks"}
 """How a headline measure reads in a sentence."""
-SEED = 0
-"""Every interval draws its resamples with this seed, so that it can be computed again."""
+SHARE = (0.0, 1.0)
+ASKING = ("tokens", "calls")
+"""Measures that say nothing where no model was asked."""
 
 
 class Row(NamedTuple):
@@ -42,12 +44,14 @@ class Tables:
         worlds: One row per world and arm.
         comparisons: Per measure, arms against each other.
         headline: The measure that decides: transfer where it was tried, else success.
+        values: That measure per arm, for each world and seed with a whole run.
     """
 
     arms: list[Row]
     worlds: list[Row]
     comparisons: dict[str, list[Comparison]]
     headline: str
+    values: dict[str, dict[Pair, float]]
 
 
 def tabulate(experiment: Experiment) -> Tables:
@@ -59,13 +63,15 @@ def tabulate(experiment: Experiment) -> Tables:
         worlds=world_rows(experiment),
         comparisons={measure: comparisons(experiment, measure) for measure in measures},
         headline=measures[0],
+        values=_by_pair(comparable_runs(experiment), measures[0]),
     )
 
 
 def arm_rows(experiment: Experiment) -> list[Row]:
     """One row per arm, over all worlds; the interval is over seeds, worlds being averaged first."""
+    values = _by_pair(comparable_runs(experiment), "success")
     return [
-        _row("", arm, [run for run in experiment.runs if run.key.arm == arm], None)
+        _row(experiment, "", arm, experiment.runs, _against_none(arm, values))
         for arm in experiment.arms
     ]
 
@@ -74,55 +80,64 @@ def world_rows(experiment: Experiment) -> list[Row]:
     """One row per world and arm, with its distance from no memory over all epochs."""
     rows = []
     for world, own in _by_world(experiment).items():
-        values = _by_pair(own, "mean_success")
-        for arm in (arm for arm in experiment.arms if arm in values):
-            against = None
-            if NONE in values and arm != NONE:
-                against = compare(arm, NONE, values, rng()).difference
-            rows.append(_row(world, arm, [run for run in own if run.key.arm == arm], against))
+        values = _by_pair(_comparable(experiment, world), "mean_success")
+        for arm in (arm for arm in experiment.arms if any(run.key.arm == arm for run in own)):
+            rows.append(_row(experiment, world, arm, own, _against_none(arm, values)))
     return rows
 
 
-def _row(world: str, arm: str, runs: Sequence[Run], against: Interval | None) -> Row:
+def _against_none(arm: str, values: dict[str, dict[Pair, float]]) -> Interval | None:
+    if arm == NONE or not {arm, NONE} <= set(values):
+        return None
+    return compare(arm, NONE, values).difference
+
+
+def _row(
+    experiment: Experiment, world: str, arm: str, among: Sequence[Run], against: Interval | None
+) -> Row:
+    runs = [run for run in among if run.key.arm == arm]
     columns = {measure.key: [float(measure.of(run)) for run in runs] for measure in MEASURES}
     values = {
         key: sum(column) if key in SUMMED else mean(column) for key, column in columns.items()
     }
     pooled = latency_of(np.concatenate([run.seconds for run in runs]))
     values |= {"ms": 1000 * pooled.median, "ms_p95": 1000 * pooled.p95}
-    intervals = {key: over_seeds(runs, columns[key]) for key in INTERVALS}
+    if not experiment.asked:
+        values |= dict.fromkeys(ASKING, math.nan)
+    intervals = {key: over_seeds(runs, columns[key], SHARE) for key in INTERVALS}
     return Row(world, arm, len(runs), values, intervals, against)
 
 
-def over_seeds(runs: Sequence[Run], values: Sequence[float]) -> Interval:
+def over_seeds(
+    runs: Sequence[Run], values: Sequence[float], within: tuple[float, float] | None = None
+) -> Interval:
     """Interval of a number over seeds: for each seed the mean over its worlds, then the seeds."""
     by_seed: dict[int, list[float]] = {}
     for run, value in zip(runs, values, strict=True):
         by_seed.setdefault(run.key.seed, []).append(value)
-    return interval([mean(by_seed[seed]) for seed in sorted(by_seed)], rng())
+    return interval([mean(by_seed[seed]) for seed in sorted(by_seed)], within)
 
 
 def comparisons(experiment: Experiment, measure: str = "success") -> list[Comparison]:
-    """Every arm against `memrl`, then every arm against `rag`, over the same worlds and seeds."""
-    values = _by_pair(experiment.runs, measure)
-    pairs = [(MEMRL, arm) for arm in experiment.arms if arm != MEMRL]
-    pairs += [(RAG, arm) for arm in experiment.arms if arm not in (RAG, MEMRL)]
-    return [
-        compare(left, right, values, rng()) for left, right in pairs if {left, right} <= set(values)
-    ]
+    """`memrl` against every arm, `memp` first; then `rag` against every arm; whole runs only."""
+    values = _by_pair(comparable_runs(experiment), measure)
+    others = sorted(experiment.arms, key=lambda arm: arm != MEMP)
+    pairs = [(MEMRL, arm) for arm in others if arm != MEMRL]
+    pairs += [(RAG, arm) for arm in others if arm not in (RAG, MEMRL)]
+    return [compare(left, right, values) for left, right in pairs if {left, right} <= set(values)]
 
 
 def by_world(experiment: Experiment, left: str, right: str) -> dict[str, Interval]:
     """Left minus right in each world, success over all epochs, over the same seeds."""
     found = {}
-    for world, own in _by_world(experiment).items():
-        found[world] = compare(left, right, _by_pair(own, "mean_success"), rng()).difference
+    for world in experiment.worlds:
+        values = _by_pair(_comparable(experiment, world), "mean_success")
+        found[world] = compare(left, right, values).difference
     return {world: value for world, value in found.items() if value.count}
 
 
-def rng() -> np.random.Generator:
-    """A fresh generator; the same for every interval."""
-    return np.random.default_rng(SEED)
+def _comparable(experiment: Experiment, world: str) -> list[Run]:
+    return [run for run in comparable_runs(experiment) if run.key.world == world]
 
 
 def _by_world(experiment: Experiment) -> dict[str, list[Run]]:
@@ -132,6 +147,6 @@ def _by_world(experiment: Experiment) -> dict[str, list[Run]]:
     return found
 
 
-def _by_pair(runs: Sequence[Run], measure: str) -> dict[str, dict[Any, float]]:
+def _by_pair(runs: Sequence[Run], measure: str) -> dict[str, dict[Pair, float]]:
     of = BY_KEY[measure].of
     return by_pair(runs, {run.key: of(run) for run in runs})

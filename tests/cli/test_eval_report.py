@@ -19,7 +19,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
 
 @pytest.fixture
 def records(tmp_path: Path) -> Path:
-    write_folder(tmp_path / "run", make_records(worlds=2, seeds=2))
+    write_folder(tmp_path / "run", make_records(worlds=2, seeds=5))
     return tmp_path / "run"
 
 

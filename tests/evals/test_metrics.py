@@ -72,6 +72,28 @@ def test_nothing_is_forgotten_where_nothing_fails() -> None:
     assert metrics.forgetting_rate([episode(0, "x", True), episode(1, "x", True)]) == [0, 0]
 
 
+def test_lost_is_the_share_of_the_tasks_solved_before_that_fail_now() -> None:
+    # Epoch 2: of y, y. Epoch 3: of x and y, both.
+    first, *others = metrics.lost_rate(RECORDS)
+    assert math.isnan(first)
+    assert others == [1, 1]
+    records = [
+        *(episode(0, task, True) for task in "abcd"), episode(0, "e", False),
+        episode(1, "a", True), episode(1, "b", False), episode(1, "c", None),
+        episode(1, "d", True), episode(1, "e", False),
+    ]  # fmt: skip
+    assert metrics.lost_rate(records)[1] == 1 / 3
+
+
+def test_an_arm_that_solves_nearly_all_loses_little_although_its_forgetting_is_large() -> None:
+    good = [episode(epoch, str(task), task != epoch) for epoch in (0, 1) for task in range(10)]
+    bad = [episode(epoch, str(task), task == epoch) for epoch in (0, 1) for task in range(10)]
+    assert metrics.forgetting_rate(good)[1] == 1
+    assert metrics.forgetting_rate(bad)[1] == 1 / 9
+    assert metrics.lost_rate(good)[1] == 1 / 9
+    assert metrics.lost_rate(bad)[1] == 1
+
+
 def test_a_task_of_another_seed_or_world_is_another_task() -> None:
     records = [
         episode(0, "x", True),
@@ -199,6 +221,9 @@ def test_a_reduced_run_holds_what_the_metrics_say() -> None:
     run = reduce_run(RunKey("w", "a", 0), RECORDS, [BANK])
     assert run.success == tuple(metrics.success_per_epoch(RECORDS))
     assert run.cumulative == tuple(metrics.cumulative_success(RECORDS))
+    assert run.lost[1:] == tuple(metrics.lost_rate(RECORDS)[1:])
+    assert run.sizes == (3, 3, 3)
+    assert run.failures == (("z", ""),)
     assert run.forgetting == tuple(metrics.forgetting_rate(RECORDS))
     assert (run.episodes, run.unanswered, run.mean_success) == (9, 1, 0.25)
     assert run.banks[0].by_q == tuple(q_metrics.q_histogram(BANK))

@@ -115,15 +115,15 @@ def test_its_policy_stops_what_somebody_would_slip_in(page: browser.Page) -> Non
 def test_a_click_sorts_numbers_as_numbers_and_a_second_one_turns_them_around(
     page: browser.Page,
 ) -> None:
-    place = place_of(page, "against no memory")
+    place = place_of(page, "against no memory, all epochs")
     before = column(page, place)
-    assert click(page, "against no memory") == "descending"
+    assert click(page, "against no memory, all epochs") == "descending"
     numbers = [value for value in before if value]
     missing = [""] * (len(before) - len(numbers))
     assert min(map(float, numbers)) < 0 < max(map(float, numbers))
     assert missing
     assert column(page, place) == sorted(numbers, key=float, reverse=True) + missing
-    assert click(page, "against no memory") == "ascending"
+    assert click(page, "against no memory, all epochs") == "ascending"
     assert column(page, place) == sorted(numbers, key=float) + missing
     assert page.problems == []
 
@@ -181,6 +181,19 @@ def test_it_fits_phone_and_desktop_by_day_and_by_night(
     assert len(counts) > 100
     assert counts[0][0] < 0.97 * width * 900
     assert (sum(paper) < 150) == dark
+
+
+def test_the_table_of_arms_does_not_scroll_sideways_on_a_desktop(page: browser.Page) -> None:
+    page.look(width=1280)
+    region = "document.querySelector('#by-arm').parentElement"
+    assert page.evaluate(f"{region}.scrollWidth <= {region}.clientWidth")
+
+
+def test_a_phone_shows_arm_success_and_difference_under_a_flat_header(page: browser.Page) -> None:
+    page.look(width=390)
+    heads = "[...document.querySelectorAll('#by-arm thead th')].slice(0, 3)"
+    assert page.evaluate(f"{heads}.every(one => one.getBoundingClientRect().right <= 390)")
+    assert page.evaluate(f"{heads}.every(one => one.getBoundingClientRect().height < 50)")
 
 
 @pytest.mark.parametrize("width", [390, 1280])

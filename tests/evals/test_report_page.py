@@ -12,21 +12,24 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from synthetic import HEADER, make_records, make_run, write_folder
+from synthetic import make_records, make_run, write_folder
 
-from langchain_memrl.evals.contents import all_figures, arm_columns
+from langchain_memrl.evals.contents import all_figures, arm_columns, more_arm_columns
 from langchain_memrl.evals.figures import curve_figure
-from langchain_memrl.evals.findings import findings, notes
+from langchain_memrl.evals.findings import caveat, findings, notes
 from langchain_memrl.evals.page import plain_json, render_page
 from langchain_memrl.evals.printing import in_width, print_report
 from langchain_memrl.evals.reading import Experiment, read_experiment
 from langchain_memrl.evals.records import BankRecord, EpisodeRecord, Header, write_records
 from langchain_memrl.evals.tables import tabulate
 
+PLAIN = Header("worlds", "", {}, {})
+"""Announces nothing, so that any number of epochs is a whole run."""
+RUN = list(make_run("w", "rag", 0))
 Lines = Sequence[EpisodeRecord | BankRecord]
 
 
-def read(folder: Path, lines: Lines, header: Header = HEADER) -> Experiment:
+def read(folder: Path, lines: Lines, header: Header = PLAIN) -> Experiment:
     folder.mkdir(exist_ok=True)
     write_records(folder / "a.jsonl", header, lines)
     return read_experiment(folder)
@@ -72,7 +75,7 @@ def page(experiment: Experiment) -> str:
 def test_simulation_is_said_wherever_numbers_are_shown(page: str, experiment: Experiment) -> None:
     assert "simulation" in re.findall("<title>(.*?)</title>", page)[0]
     captions = re.findall(r"<(?:caption|figcaption)>(.*?)</", page)
-    assert len(captions) == 3 + page.count("<figure ")
+    assert len(captions) == 4 + page.count("<figure ")
     assert [caption for caption in captions if "imulation" not in caption] == []
     assert "worlds (simulation)" in printed(experiment)
 
@@ -90,58 +93,224 @@ def test_settings_versions_and_arms_are_on_the_page(page: str) -> None:
     assert "A task may recall memories of its own intent." in page
 
 
-def test_every_column_is_explained(page: str, experiment: Experiment) -> None:
-    for column in arm_columns(tabulate(experiment)):
-        assert column.meaning.replace("'", "&#x27;") in page
+def test_every_column_of_every_table_is_explained_in_the_glossary(page: str) -> None:
+    titles = set(re.findall(r'<button type="button" title="[^"]*">([^<]*)</button>', page))
+    assert {"against no memory", "against no memory, all epochs", "seeds", "runs"} <= titles
+    assert titles - set(re.findall("<dt>([^<]*)</dt>", page)) == set()
+
+
+def test_forgetting_is_explained_without_a_promise_and_the_figure_shows_what_was_lost(
+    page: str,
+) -> None:
+    meaning = re.findall("<dt>forgetting</dt><dd>(.*?)</dd>", page)[0]
+    assert "few failures, so this can be large" in meaning
+    assert "mall is good" not in page
+    assert 'id="figure-lost"' in page
+    assert 'id="figure-forgetting"' not in page
+
+
+def test_memrl_is_set_against_memp_first_in_sentences_table_and_figure(tmp_path: Path) -> None:
+    lines = [
+        line for arm in ("none", "rag", "memrl", "memp") for line in solved(arm, MEMRL, "w")
+    ] + [line for arm in ("none", "rag", "memrl", "memp") for line in solved(arm, MEMRL, "v")]
+    found = read(tmp_path, lines)
+    tables = tabulate(found)
+    assert [one.right for one in tables.comparisons["success"]][:3] == ["memp", "none", "rag"]
+    names = [figure.name for figure in all_figures(found, tables)]
+    assert names[-2:] == ["against_memp", "against_rag"]
+
+
+def test_a_figure_says_in_its_title_which_epochs_it_is_about(page: str) -> None:
+    titles = re.findall("<h3>(.*?)</h3>", page)
+    assert len(titles) == page.count("<figure ")
+    assert [title for title in titles if "epoch" not in title] == []
+
+
+def test_the_table_of_arms_begins_with_what_a_phone_has_room_for(experiment: Experiment) -> None:
+    titles = [column.title for column in arm_columns(tabulate(experiment))]
+    assert titles[:3] == ["arm", "success", "against no memory"]
+    assert len(titles) <= 10
+
+
+def test_calls_and_tokens_are_hidden_where_no_model_was_asked(
+    tmp_path: Path, page: str, experiment: Experiment
+) -> None:
+    found = read(tmp_path, list(make_run("", "rag", 0)), Header("runbooks", "smollm2", {}, {}))
+    assert "<dt>calls</dt>" in render(found)
+    assert "No model was asked" not in render(found)
+    assert "No model was asked" in page
+    assert "<dt>calls</dt>" not in page
+    assert "<dt>tokens</dt>" not in page
+    assert " calls" not in printed(experiment)
 
 
 def test_a_tie_with_a_rival_is_said_as_plainly_as_a_win(tmp_path: Path) -> None:
     lines = [
-        *solved("rag", [0.2, 0.3, 0.4]),
-        *solved("memrl", [0.5, 0.6, 0.7]),
-        *solved("shrunk", [0.6, 0.5, 0.75]),
-        *solved("last-success", [0.9, 0.9, 0.9]),
-        *solved("placebo", [0.5, 0.65, 0.7]),
-        *solved("none", [0.0, 0.0, 0.0]),
+        *solved("rag", [0.2, 0.3, 0.4, 0.35, 0.25]),
+        *solved("memrl", MEMRL),
+        *solved("memp", [0.55, 0.55, 0.65, 0.65, 0.6]),
+        *solved("shrunk", [0.6, 0.5, 0.75, 0.6, 0.6]),
+        *solved("last-success", [0.9, 0.95, 0.9, 0.95, 0.9]),
+        *solved("placebo", [0.5, 0.65, 0.7, 0.6, 0.6]),
+        *solved("none", [0.0, 0.0, 0.05, 0.0, 0.0]),
     ]
     told = findings(tabulate(read(tmp_path, lines)))
-    assert told[0] == (
-        "Against its rivals: memrl is ahead of rag; no difference can be told from shrunk; "
-        "memrl is behind last-success."
+    assert told[0].startswith("Use memrl (the defaults), or any arm that cannot be told from it: ")
+    assert "memp; of these memp (q_weight=0) is the simplest" in told[0]
+    assert told[1].startswith("Q cannot be shown to help here: memrl cannot be told from memp")
+    assert "q_weight=0 turns memrl into memp" in told[1]
+    assert told[2] == (
+        "Simpler rules are not surely worse than Q: last-success is ahead of memrl; shrunk cannot "
+        "be told from memrl. They are not in the product yet; today you can choose between Q (the "
+        "defaults) and q_weight=0 (memp)."
     )
-    assert told[1].startswith("memrl is ahead of rag by 0.300")
-    assert told[2].startswith("last-success is ahead of memrl by 0.300")
+    assert told[3].startswith("No difference between memrl and memp")
+    assert told[3].endswith(
+        "memp is the fair rival without Q: the same lessons and gate, q_weight=0."
+    )
+    assert told[4] == (
+        "Against its rivals: memrl is ahead of rag; no difference can be told from memp and "
+        "shrunk; memrl is behind last-success."
+    )
+    assert told[5].startswith("memrl is ahead of rag by 0.300")
+    assert told[5].endswith("it keeps raw trajectories and has no gate.")
+    assert told[6].startswith("last-success is ahead of memrl by 0.320")
     assert any("not surely ahead of the placebo" in sentence for sentence in told)
-    assert not any("elow no memory" in sentence for sentence in told)
+    assert not any("Worse than no memory" in sentence for sentence in told)
 
 
-def test_worlds_below_no_memory_are_counted_and_named(tmp_path: Path) -> None:
+MEMRL = [0.5, 0.6, 0.7, 0.6, 0.6]
+HALF = [0.5] * 5
+
+
+@pytest.mark.parametrize(
+    ("memrl", "none", "expected"),
+    [
+        (MEMRL, [0.9, 0.95, 0.9, 0.95, 0.9], "Use no memory here: even memrl, the best arm"),
+        (MEMRL, [0.7, 0.5, 0.6, 0.65, 0.5], "No arm with memory can be told from no memory here"),
+        (MEMRL, [0.2, 0.2, 0.3, 0.3, 0.3], "Use memrl (the defaults). memrl is ahead of no memory"),
+        (MEMRL, [], "Of the arms with memory use memrl (the defaults). Whether memory helps at"),
+        (MEMRL[:2], [0.1, 0.1], "No advice yet: 2 seeds are too few to tell arms apart; run at"),
+    ],
+)
+def test_it_begins_with_what_to_do(
+    tmp_path: Path, memrl: list[float], none: list[float], expected: str
+) -> None:
+    lines = [*solved("memrl", memrl), *solved("rag", [0.1] * len(memrl)), *solved("none", none)]
+    told = findings(tabulate(read(tmp_path, lines)))
+    assert told[0].startswith(expected)
+    assert "In short</h2>\n<ul><li>" + expected in render(read(tmp_path, lines))
+
+
+def test_memp_ahead_of_memrl_says_what_a_user_can_do_today(tmp_path: Path) -> None:
     lines = [
-        *(line for world in "abc" for line in solved("none", [0.5, 0.5, 0.5], world)),
-        *solved("rag", [0.2, 0.3, 0.4], "a"),
-        *solved("rag", [0.2, 0.4, 0.7], "b"),
-        *solved("rag", [0.6, 0.7, 0.7], "c"),
+        *solved("memrl", [0.3, 0.35, 0.4, 0.3, 0.3]),
+        *solved("memp", MEMRL),
+        *solved("none", [0.1, 0.15, 0.1, 0.1, 0.1]),
     ]
-    assert findings(tabulate(read(tmp_path, lines))) == [
-        "Below no memory over all epochs, so many worlds of 3 (in brackets, with the whole "
-        "interval): rag 2 (1).",
-        "With its whole interval, rag is below no memory in: a.",
+    told = findings(tabulate(read(tmp_path, lines)))
+    assert told[0].startswith("Use memp (q_weight=0). memp is ahead of no memory by ")
+    assert told[1].startswith("Q surely hurts here: memp is ahead of memrl (-0.270).")
+
+
+def test_worlds_below_no_memory_are_counted_and_named_in_a_plain_sentence(tmp_path: Path) -> None:
+    lines = [
+        *(line for world in "abc" for line in solved("none", HALF, world)),
+        *solved("rag", [0.2, 0.3, 0.4, 0.3, 0.2], "a"),
+        *solved("rag", [0.2, 0.4, 0.7, 0.3, 0.6], "b"),
+        *solved("rag", [0.6, 0.7, 0.7, 0.6, 0.8], "c"),
     ]
+    assert findings(tabulate(read(tmp_path, lines)))[-1] == (
+        "Worse than no memory, all epochs together: rag in 2 of 3 worlds, surely in 1 (a)."
+    )
+
+
+def test_two_seeds_show_neither_interval_nor_verdict_and_say_so_beside_the_findings(
+    tmp_path: Path,
+) -> None:
+    lines = [
+        *solved("memrl", [0.6, 0.6]), *solved("rag", [0.5, 0.55]), *solved("none", [0.1, 0.1])
+    ]  # fmt: skip
+    found = read(tmp_path, lines)
+    short = re.findall('<section aria-labelledby="short".*?</section>', render(found), re.DOTALL)[0]
+    assert "memrl against rag, 2 seeds: too few to tell; difference so far +0.075." in short
+    assert "no interval and no verdict is given" in short
+    assert "is ahead" not in printed(found)
+    assert "95 % interval" not in printed(found)
+    assert "0.600 (2 seeds)" in printed(found)
+
+
+def test_an_interrupted_run_is_called_unfinished_at_the_top_and_left_out(tmp_path: Path) -> None:
+    settings = {"arms": {"none": {}, "memrl": {}}, "worlds": [""], "seeds": 2, "epochs": 4}
+    lines = [
+        line for seed in range(2) for arm in ("none", "memrl") for line in make_run("", arm, seed)
+    ]
+    whole = read(tmp_path, lines, Header("worlds", "", settings, {}))
+    assert not any("nfinished" in note for note in notes(whole))
+    found = read(tmp_path, lines[:-5], Header("worlds", "", settings, {}))
+    assert notes(found)[0] == "Unfinished: arm memrl has 1 of 2 seeds and 1 begun."
+    assert any(note.endswith("without an answer: memrl seed 1.") for note in notes(found))
+    assert tabulate(found).comparisons["success"][0].difference.count == 1
+    assert "over the worlds and seeds that all arms have, " in findings(tabulate(found))[0]
+    page = render(found)
+    assert page.index("Unfinished: arm memrl") < page.index("In short")
+
+
+def test_runs_that_were_announced_and_never_began_are_missed(tmp_path: Path) -> None:
+    settings = {"arms": {"none": {}, "rag": {}}, "worlds": ["a", "b"], "seeds": 3, "epochs": 4}
+    lines = list(make_run("a", "none", 0))
+    found = read(tmp_path, lines, Header("worlds", "", settings, {}))
+    assert notes(found)[0] == (
+        "Unfinished: no run in b (1 of 2 worlds); arm none has 1 of 3 seeds; "
+        "arm rag has 0 of 3 seeds."
+    )
+
+
+def test_a_lone_run_that_lacks_tasks_of_its_only_epoch_is_unfinished(tmp_path: Path) -> None:
+    settings = {"arms": {"rag": {}}, "worlds": ["a"], "seeds": 1, "epochs": 1, "tasks": 20}
+    lines = list(make_run("a", "rag", 0, tasks=12, epochs=1))
+    assert notes(read(tmp_path, lines, Header("worlds", "", settings, {})))[0].startswith(
+        "Unfinished: arm rag has 0 of 1 seeds and 1 begun"
+    )
+
+
+def test_episodes_without_an_answer_show_their_errors_and_tasks(tmp_path: Path) -> None:
+    lines = [
+        dataclasses.replace(line, step=place % 20) for place, line in enumerate(solved("rag", HALF))
+    ]
+    lines = [
+        dataclasses.replace(
+            line, success=None, error="timeout\nafter 30 s" if line.step else "gone"
+        )
+        if line.step < 3 and line.seed < 2
+        else line
+        for line in lines
+    ]
+    told = notes(read(tmp_path, lines))
+    assert (
+        "6 of 100 episodes have no answer because the environment failed; they are in no share. "
+        "Most frequent errors: timeout after 30 s (4 times), gone (2 times). "
+        "Tasks: 0 (2 times), 1 (2 times), 2 (2 times)."
+    ) in told
+    assert any(note.endswith("rag in w seed 0, rag in w seed 1.") for note in told)
 
 
 def test_where_held_out_tasks_were_tried_they_decide(tmp_path: Path) -> None:
     lines = [
-        *solved("rag", [0.9, 0.9]),
-        *solved("memrl", [0.1, 0.1]),
+        *solved("rag", [0.9] * 5),
+        *solved("memrl", [0.1] * 5),
     ]
     held_out = [
-        dataclasses.replace(line, split="held_out", epoch=1, success=line.arm == "memrl")
+        dataclasses.replace(
+            line, split="held_out", epoch=1, success=line.arm == "memrl" and line.step > line.seed
+        )
         for line in lines
         if isinstance(line, EpisodeRecord)
     ]
     tables = tabulate(read(tmp_path, [*lines, *held_out]))
     assert tables.headline == "transfer"
-    assert findings(tables)[0] == "Against its rivals: memrl is ahead of rag."
+    assert findings(tables)[0].startswith("Of the arms with memory use memrl")
+    assert findings(tables)[1].startswith("memrl is ahead of rag")
 
 
 def test_a_single_pass_is_drawn_by_tenths_instead_of_epochs(tmp_path: Path) -> None:
@@ -158,9 +327,9 @@ def test_a_single_pass_is_drawn_by_tenths_instead_of_epochs(tmp_path: Path) -> N
 def test_what_makes_numbers_doubtful_is_said(tmp_path: Path) -> None:
     lines = list(make_run("w", "rag", 0, epochs=2)) + list(make_run("v", "none", 0, epochs=3))
     told = " ".join(notes(read(tmp_path, lines)))
-    assert "1 of 2 runs have fewer than 3 epochs" in told
+    assert told.startswith("Unfinished: arm rag has 0 of 1 runs")
     assert "Some arms lack worlds or seeds" in told
-    assert "One seed only" in told
+    assert "with 1 seed nothing can be said about chance" in caveat(read(tmp_path, RUN))
 
 
 def test_the_smallest_experiment_has_a_page(tmp_path: Path) -> None:
@@ -253,9 +422,11 @@ def test_the_same_records_give_the_same_page(experiment: Experiment, page: str) 
 def test_the_table_is_split_so_that_it_fits_the_terminal(
     experiment: Experiment, width: int
 ) -> None:
-    groups = in_width(arm_columns(tabulate(experiment)), width)
+    tables = tabulate(experiment)
+    every = [*arm_columns(tables), *more_arm_columns(tables)[1:]]
+    groups = in_width(every, width)
     assert all(group[0].title == "arm" for group in groups)
-    assert sum(len(group) - 1 for group in groups) == len(arm_columns(tabulate(experiment))) - 1
+    assert sum(len(group) - 1 for group in groups) == len(every) - 1
     assert max(map(len, printed(experiment, width).splitlines())) <= width
     assert "0.…" not in printed(experiment, width)
 
