@@ -41,7 +41,7 @@ def test_the_same_command_again_finds_everything_done(tmp_path, monkeypatch, cap
     assert run(monkeypatch, "run", "worlds", "--out", tmp_path, *options) == 0
     assert (tmp_path / "alike-notes.jsonl").read_bytes() == before
     assert run(monkeypatch, "run", "worlds", "--out", tmp_path, *options, "--guard") == 1
-    assert "guard is false there and true now" in capsys.readouterr().err
+    assert "--guard is off there and on now" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
