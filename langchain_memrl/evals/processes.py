@@ -42,10 +42,12 @@ def processes(jobs: int) -> Iterator[Processes]:
     pool = ProcessPoolExecutor(jobs, context, initializer=_end_with_parent, initargs=(theirs,))
     try:
         yield Processes(pool)
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    except BaseException:
         ours.close()
-        pool.shutdown(wait=True)
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+        ours.close()
         theirs.close()
 
 

@@ -74,3 +74,10 @@ def test_the_list_names_suites_worlds_and_arms(monkeypatch, capsys):
     assert run(monkeypatch, "list") == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in ("runbooks", "worlds", "alike-notes", "memrl-plain"))
+
+
+def test_the_list_says_what_each_world_is(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run(monkeypatch, "list") == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "clear-noise25" in line]
+    assert "similarity tells 0.9, rewards flipped 25%" in line

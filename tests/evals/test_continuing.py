@@ -97,7 +97,7 @@ def test_records_of_a_suite_that_asked_something_else_are_refused(
 
 def test_an_edited_file_is_refused_until_the_edit_is_accepted_and_then_both_are_named(tmp_path):
     (path,) = run(small.SLOW, small.settings("none"), tmp_path, source="aaa")
-    with pytest.raises(InputError, match="edited since .*aaa there, bbb now; --accept-edits"):
+    with pytest.raises(InputError, match=r"edited since .*aaa there, bbb now; --accept-edits"):
         run(small.SLOW, small.settings("none"), tmp_path, source="bbb")
     run(small.SLOW, small.settings("none"), tmp_path, source="bbb", accept_edits=True)
     run(small.SLOW, small.settings("none"), tmp_path, source="bbb")
@@ -148,7 +148,7 @@ def test_an_arm_of_another_setting_is_refused_in_words(tmp_path):
     run(small.SLOW, small.settings("memrl"), tmp_path)
     chosen = small.settings("memrl")
     chosen = replace(chosen, arms=(replace(chosen.arms[0], step_size=0.5),))
-    with pytest.raises(InputError, match="arm memrl: step_size is 0.3 there and 0.5 now"):
+    with pytest.raises(InputError, match=r"arm memrl: step_size is 0.3 there and 0.5 now"):
         run(small.SLOW, chosen, tmp_path)
 
 
