@@ -19,7 +19,7 @@ PACKAGE = "langchain_memrl"
 # planned.
 LAYERS = (
     ("errors", "types"),
-    ("callables", "config", "inputs", "reports"),
+    ("callables", "config", "importing", "inputs", "reports"),
     ("core", "notices", "prompts"),
     ("store",),
     ("embedding", "requests", "steps"),

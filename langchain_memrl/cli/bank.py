@@ -1,8 +1,6 @@
 """Looking into a bank: `stats`, `list`, `show`, `search`. Nothing here writes."""
 
-import importlib
 import json
-import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -17,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from langchain_memrl.errors import InputError
+from langchain_memrl.importing import import_object
 from langchain_memrl.memory import EpisodicMemory
 from langchain_memrl.types import Memory
 
@@ -132,19 +131,13 @@ def load_embeddings(name: str) -> Embeddings:
     Raises:
         InputError: There is no such factory, or it makes something else.
     """
-    module, _, factory = name.partition(":")
-    if not factory:
-        raise InputError(
-            f"--embeddings is {name!r}; expected module:factory, for example "
-            "langchain_memrl.offline:HashingEmbeddings"
-        )
-    sys.path.insert(0, "")  # a module beside the caller, as `python -m` finds it
+    example = "langchain_memrl.offline:HashingEmbeddings"
+    factory = import_object(name, "--embeddings", example, "factory")
     try:
-        made = getattr(importlib.import_module(module), factory)()
+        made = factory()
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise InputError(
-            f"--embeddings is {name!r} ({error}); expected module:factory, for example "
-            "langchain_memrl.offline:HashingEmbeddings"
+            f"--embeddings is {name!r} ({error}); expected module:factory, for example {example}"
         ) from error
     if not isinstance(made, Embeddings):
         raise InputError(f"--embeddings {name!r} made a {type(made).__name__}; expected Embeddings")

@@ -1,17 +1,16 @@
 """`memrl eval`: run experiments on the product, and read them."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import fmean
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from langchain_memrl.cli.eval_progress import Speaker, show
 from langchain_memrl.cli.models import chat_model
 from langchain_memrl.evals.settings import Protocol
 
@@ -25,11 +24,12 @@ def list_() -> None:
     from langchain_memrl.evals.suites import find_suites, load_suite
 
     console = Console()
-    suites = Table("suite", "worlds", "model", box=None)
+    suites = Table("suite", "world", "what", "model", box=None)
     for name in find_suites():
         suite = load_suite(name)
-        worlds = ", ".join(filter(None, suite.worlds + suite.stress))
-        suites.add_row(name, worlds, "yes" if suite.asks_model else "no")
+        for place, world in enumerate(suite.worlds + suite.stress):
+            shown = (name, "yes" if suite.asks_model else "no") if place == 0 else ("", "")
+            suites.add_row(shown[0], world, suite.about.get(world, ""), shown[1])
     console.print(suites)
     arms = Table("arm", "", box=None)
     for arm in ARMS.values():
@@ -52,7 +52,9 @@ def run(
     worlds: Annotated[
         str | None, typer.Option(help="Patterns by comma, such as 'alike-*'; 'all'.")
     ] = None,
-    tasks: Annotated[int | None, typer.Option(min=1, help="How many tasks.")] = None,
+    tasks: Annotated[
+        int | None, typer.Option(min=1, help="Only the first so many tasks of the suite.")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="The model to ask for at --base-url.")] = None,
     base_url: Annotated[
         str | None, typer.Option(help="An OpenAI-compatible endpoint instead of the small model.")
@@ -61,13 +63,27 @@ def run(
         int | None,
         typer.Option(min=1, help="Processes (simulated suites), or tasks tried at a time."),
     ] = None,
+    retry_errors: Annotated[
+        bool,
+        typer.Option(
+            "--retry-errors",
+            help="Run units again from their first batch in which the environment failed.",
+        ),
+    ] = False,
+    accept_edits: Annotated[
+        bool,
+        typer.Option("--accept-edits", help="Go on although the suite's file was edited."),
+    ] = False,
 ) -> None:
     """Run every arm on the same tasks. Interrupted, the same command goes on where it stopped.
+
+    More --arms or --seeds add to a folder; any other change needs another folder.
 
     Without --base-url nothing leaves this machine; with it, the key is read from OPENAI_API_KEY.
     """
     from langchain_memrl.evals import loop
     from langchain_memrl.evals.arms import choose_arms
+    from langchain_memrl.evals.headers import source_of
     from langchain_memrl.evals.settings import RunSettings, choose_worlds
     from langchain_memrl.evals.suites import load_suite
 
@@ -85,11 +101,26 @@ def run(
     )
     console = Console()
     jobs = jobs or ((os.cpu_count() or 1) if found.simulated else 1)
-    with _model(found, base_url, model) as (chat, name), _bar(console) as show:
-        files = loop.run(
-            found, settings, out, model=chat, model_name=name, jobs=jobs, progress=show
-        )
-    _show(console, files)
+    speaker = Speaker(console, simulated=found.simulated, jobs=jobs)
+    try:
+        with _model(found, base_url, model) as (chat, name), speaker.bar():
+            files = loop.run(
+                found,
+                settings,
+                out,
+                model=chat,
+                model_name=name,
+                jobs=jobs,
+                progress=speaker,
+                source=source_of(suite),
+                accept_edits=accept_edits,
+                retry_errors=retry_errors,
+            )
+    except KeyboardInterrupt:
+        speaker.stop()
+    if speaker.idle:
+        console.print(f"nothing to do: all {speaker.total} episodes are recorded", highlight=False)
+    show(console, files)
 
 
 @contextmanager
@@ -100,46 +131,3 @@ def _model(suite: Any, base_url: str | None, model: str | None) -> Iterator[tupl
         return
     with chat_model(base_url, model, suite.model_settings) as found:
         yield found
-
-
-@contextmanager
-def _bar(console: Console) -> Iterator[Any]:
-    """A progress bar over units, as the loop's callback."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("loading", total=None)
-
-        def show(done: float, total: int, unit: Any) -> None:
-            description = " ".join(filter(None, (unit.world, unit.arm, f"seed {unit.seed}")))
-            bar.update(task, completed=done, total=total, description=description)
-
-        yield show
-
-
-def _show(console: Console, files: Sequence[Path]) -> None:
-    """Mean success of each arm, over all worlds and seeds."""
-    from langchain_memrl.evals import metrics
-    from langchain_memrl.evals.records import read_records
-
-    found: dict[str, list[list[float]]] = {}
-    count = failed = 0
-    for file in files:
-        episodes = read_records(file).episodes
-        count += len(episodes)
-        failed += sum(record.success is None for record in episodes)
-        for arm in metrics.arms(episodes):
-            found.setdefault(arm, []).append(metrics.success_per_epoch(episodes, arm))
-    epochs = max((len(shares) for worlds in found.values() for shares in worlds), default=0)
-    table = Table("solved", *(f"epoch {epoch + 1}" for epoch in range(epochs)), "mean")
-    for arm, worlds in found.items():
-        means = [fmean(shares) for shares in zip(*worlds, strict=True)]
-        table.add_row(arm, *(f"{mean:.3f}" for mean in means), f"{fmean(means):.3f}")
-    console.print(table)
-    if failed:
-        console.print(f"{failed} episodes got no answer; their `error` says why.")
-    console.print(f"{count} episodes. Records are in {files[0].parent}.", highlight=False)

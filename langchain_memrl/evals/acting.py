@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from langchain_memrl.errors import InputError
+from langchain_memrl.evals.checking import check_trial
 from langchain_memrl.evals.environment import Environment, Situation, Trial
 
 FIRST_PAUSE = 1.0
@@ -45,11 +46,10 @@ class Journal:
         if not self._path.exists():
             return {}
         answers = {}
-        for line in self._path.read_text(encoding="utf-8").splitlines(keepends=True):
-            if line.endswith("\n"):
-                fields = json.loads(line)
-                trial = Trial(**fields["trial"])
-                answers[fields["episode_id"]] = Answer(trial, fields["seconds"])
+        for line in self._path.read_bytes().split(b"\n")[:-1]:
+            fields = json.loads(line)
+            trial = Trial(**fields["trial"])
+            answers[fields["episode_id"]] = Answer(trial, fields["seconds"])
         return answers
 
     def start(self, answers: dict[str, Answer]) -> None:
@@ -72,12 +72,22 @@ def _line(episode_id: str, answer: Answer) -> str:
     return json.dumps(fields, ensure_ascii=False) + "\n"
 
 
+def _usable(answer: Answer) -> bool:
+    """Whether a kept answer could be recorded; one of an older version is else asked for again."""
+    try:
+        check_trial(answer.trial, "")
+    except InputError:
+        return False
+    return True
+
+
 class Actor:
     """Tries tasks.
 
     Args:
         environment: Where.
         attempts: How often a failing environment is asked.
+        arm: Which arm asks, for the error of a trial that is none.
         workers: How many tasks are tried at a time.
         journal: Where answers are kept; None where an unfinished unit is simply run again.
         pause: Waits before another attempt.
@@ -88,12 +98,14 @@ class Actor:
         environment: Environment,
         *,
         attempts: int = 1,
+        arm: str = "",
         workers: int = 1,
         journal: Journal | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._environment = environment
         self._attempts = attempts
+        self._arm = arm
         self._workers = workers
         self._journal = journal
         self._pause = pause
@@ -103,15 +115,20 @@ class Actor:
         known: dict[str, Answer] = {}
         if self._journal is not None:
             kept = self._journal.read()
-            known = {id: kept[id] for id in episode_ids if id in kept}
+            known = {id: kept[id] for id in episode_ids if id in kept and _usable(kept[id])}
             self._journal.start(known)
         open_ = [pair for pair in zip(episode_ids, situations, strict=True) if pair[0] not in known]
         if self._workers == 1 or len(open_) < 2:
             known |= {id: self._try(id, situation) for id, situation in open_}
         else:
-            with ThreadPoolExecutor(self._workers) as pool:
+            pool = ThreadPoolExecutor(self._workers)
+            try:
                 found = pool.map(lambda pair: self._try(*pair), open_)
                 known |= zip((id for id, _ in open_), found, strict=True)
+            except BaseException as error:  # an interrupt does not wait for what is being asked
+                pool.shutdown(wait=isinstance(error, Exception), cancel_futures=True)
+                raise
+            pool.shutdown()
         return [known[id] for id in episode_ids]
 
     def _try(self, episode_id: str, situation: Situation) -> Answer:
@@ -128,9 +145,8 @@ class Actor:
                 reason = f"{type(error).__name__}: {error}"
                 continue
             seconds += time.perf_counter() - started
-            if not isinstance(trial, Trial):
-                raise InputError(f"act returned a {type(trial).__name__}; expected a Trial")
-            answer = Answer(trial, seconds)
+            where = f"task {situation.task.id}, arm {self._arm}"
+            answer = Answer(check_trial(trial, where), seconds)
             if self._journal is not None:
                 self._journal.add(episode_id, answer)
             return answer

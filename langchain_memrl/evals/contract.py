@@ -4,14 +4,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from langchain_memrl.config import RecallConfig
 from langchain_memrl.errors import InputError, MemRLError
 from langchain_memrl.evals.arms import ARMS
-from langchain_memrl.evals.environment import Environment, Setup, Suite
+from langchain_memrl.evals.checking import make_environment
+from langchain_memrl.evals.environment import Setup, Suite
 from langchain_memrl.evals.loop import records
-from langchain_memrl.evals.records import EpisodeRecord
 from langchain_memrl.evals.settings import RunSettings
-from langchain_memrl.inputs import is_blank
 
 TASKS = 4
 
@@ -33,24 +31,11 @@ def check_suite(suite: Suite, *, model: Any = None) -> None:
     """
     for world in (*suite.worlds, *suite.stress):
         name = f"{suite.name} {world}".strip()
-        first, second = (suite.make(Setup(world, 0, TASKS, model)) for _ in range(2))
-        _check_tasks(name, first)
+        setup = Setup(world, 0, TASKS, model)
+        first, second = (make_environment(suite, setup) for _ in range(2))
         if list(first.tasks) != list(second.tasks) or list(first.notes) != list(second.notes):
             raise InputError(f"{name}: the same seed gave other tasks or notes")
-        _checked(name, "recall", partial(RecallConfig, **first.recall))
     _checked(suite.name, "a run", partial(_check_run, suite, model))
-
-
-def _check_tasks(name: str, environment: Environment) -> None:
-    tasks = list(environment.tasks)
-    if not tasks:
-        raise InputError(f"{name}: there are no tasks")
-    for what in ("id", "text"):
-        values = [getattr(task, what) for task in tasks]
-        if any(not isinstance(value, str) or is_blank(value) for value in values):
-            raise InputError(f"{name}: a task's {what} is blank or no str")
-        if len(set(values)) < len(values):
-            raise InputError(f"{name}: two tasks have the same {what}")
 
 
 def _check_run(suite: Suite, model: Any) -> None:
@@ -66,10 +51,8 @@ def _check_run(suite: Suite, model: Any) -> None:
         attempts=1,
         patience=1,
     )
-    found = [item for item in records(suite, settings, model) if isinstance(item, EpisodeRecord)]
-    for item in found:
-        if not isinstance(item.success, bool):
-            raise InputError(f"success of task {item.task} is {item.success!r}; expected a bool")
+    for _ in records(suite, settings, model):
+        pass
 
 
 def _checked(name: str, what: str, call: Callable[[], Any]) -> None:

@@ -137,7 +137,8 @@ class Setup:
     Attributes:
         world: Which variant of the suite; empty where it has one.
         seed: Draws what is random.
-        tasks: How many tasks; None for the suite's own number.
+        tasks: How many tasks; None for the suite's own number. The loop takes the first ones of
+            a suite that does not care.
         model: A chat model, for suites that ask one.
     """
 
@@ -163,6 +164,7 @@ class Suite:
         asks_model: Whether `Setup.model` is needed.
         model_settings: How it is asked: `max_tokens`, `stop`.
         knows_truth: Whether `Environment.oracle` is written.
+        about: What each world is, in a few words.
     """
 
     name: str
@@ -175,3 +177,4 @@ class Suite:
     asks_model: bool = False
     model_settings: Mapping[str, Any] = field(default_factory=dict)
     knows_truth: bool = False
+    about: Mapping[str, str] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from typing import Any
 from langchain_memrl.evals.acting import Answer
 from langchain_memrl.evals.protocols import Batch
 from langchain_memrl.evals.records import BankRecord
+from langchain_memrl.inputs import is_blank
 from langchain_memrl.memory import EpisodicMemory
 
 
@@ -46,13 +47,16 @@ def learn(
 def _draft(episode_id: str, intent: str, answer: Answer, lessons: bool) -> dict[str, Any] | None:
     """The memory that an episode writes; none where there is nothing to keep."""
     trial = answer.trial
-    if trial is None or not (trial.trajectory or (lessons and trial.lesson)):
+    if trial is None:
+        return None
+    lesson = trial.lesson if lessons and not is_blank(trial.lesson) else None
+    if lesson is None and is_blank(trial.trajectory):
         return None
     signs = {True: "success", False: "failure"}
     return {
         "episode_id": episode_id,
         "intent": intent,
-        "lesson": (trial.lesson or None) if lessons else None,
+        "lesson": lesson,
         "trajectory": trial.trajectory,
         "outcome": "unknown" if trial.told == 0 else signs[trial.told > 0],
         "metadata": dict(trial.metadata),

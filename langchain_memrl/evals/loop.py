@@ -3,28 +3,32 @@
 Units of a simulated suite run in several processes with banks in memory; one that was not finished
 is run again, which gives the same lines. Units of other suites run one after the other, with a
 bank on disk beside the records, and go on after the last complete batch. Either way the lines
-stand in the order of the plan, whoever finishes first.
+of a run stand in the order of its plan, whoever finishes first; a later run with more arms or seeds
+adds its own behind them.
 """
 
-import os
-import threading
+import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import ExitStack, contextmanager
-from multiprocessing import get_context, parent_process
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from langchain_memrl.errors import InputError
-from langchain_memrl.evals.environment import Suite
-from langchain_memrl.evals.recorder import Recorder, check_header, record_path
-from langchain_memrl.evals.records import Header, line
+from langchain_memrl.evals.arms import Arm
+from langchain_memrl.evals.checking import make_environment
+from langchain_memrl.evals.environment import Setup, Suite
+from langchain_memrl.evals.headers import fingerprint
+from langchain_memrl.evals.processes import Processes, processes
+from langchain_memrl.evals.protocols import plan
+from langchain_memrl.evals.recorder import Recorder, fitting, record_path
+from langchain_memrl.evals.records import EpisodeRecord, Header, line
 from langchain_memrl.evals.settings import RunSettings, versions
 from langchain_memrl.evals.unit import Record, Unit, UnitRun, units
 
-Progress = Callable[[float, int, Unit], None]
-"""Gets the units done so far (a part of one counts as such), how many there are, and the last."""
+Progress = Callable[[int, int, Unit | None], None]
+"""Gets the episodes recorded so far, how many there will be, and the last unit; None before any."""
 
 AHEAD = 4
 """Units per process that are begun before the first of them is written."""
@@ -46,105 +50,177 @@ def run(
     model_name: str = "",
     jobs: int = 1,
     progress: Progress = lambda done, total, unit: None,
+    source: str = "",
+    accept_edits: bool = False,
+    retry_errors: bool = False,
 ) -> list[Path]:
     """Run what is not in the folder yet.
 
     Args:
         suite: The suite. For several processes `make` has to be importable.
         settings: What to run.
-        out: The folder of the records; a run of the same settings is continued.
+        out: The folder of the records; a run of the same settings is continued, and one that
+            differs only in arms or in the number of seeds is added to.
         model: The chat model, where the suite asks one.
         model_name: Its name, for the header.
         jobs: Processes of a simulated suite, tasks tried at a time in any other.
-        progress: Told after each unit, or each batch.
+        progress: Told before anything is run, then after each unit, or each batch.
+        source: SHA-256 of the suite's file, for the header.
+        accept_edits: Whether that may differ from the one in the folder.
+        retry_errors: Whether units with environment errors are run again from the first one on.
 
     Returns:
         The files of the records, one per world.
 
     Raises:
-        InputError: The folder cannot be written or holds another run.
+        InputError: The suite is unusable, or the folder cannot be written or holds another run.
         MemRLError: The environment is down; what was answered is kept.
     """
-    chosen = settings.as_header() | {"simulated": suite.simulated}
+    asks, sizes = {}, {}
+    for world in settings.worlds:
+        setup = Setup(world, settings.first_seed, settings.tasks, model)
+        environment = make_environment(suite, setup)
+        asks[world] = fingerprint(environment, settings.tasks)
+        tasks = environment.tasks[: settings.tasks]
+        sizes[world] = sum(len(batch.tasks) for batch in plan(settings, tasks, setup.seed))
+    chosen = settings.as_header() | {"simulated": suite.simulated, "asks": asks}
+    chosen["source"] = [source] if source else []
     header = Header(suite.name, model_name, chosen, dict(versions()))
-    for path in sorted(out.glob("*.jsonl")):
-        check_header(path, header)  # none of them may be another run's
-    every = units(settings)
+    header, anew = fitting(out, header, accept_edits=accept_edits)
+    paths = [record_path(out, world) for world in settings.worlds]
     with ExitStack() as stack:
-        pool = stack.enter_context(_processes(jobs)) if suite.simulated and jobs > 1 else None
-        done = 0
-        for world in settings.worlds:
-            own = [unit for unit in every if unit.world == world]
-            told = _Told(progress, done, len(every))
-            with Recorder.open(record_path(out, world), header) as recorder:
-                if suite.simulated:
-                    _run_simulated(recorder, suite, settings, own, pool, jobs, told)
-                else:
-                    _run_slow(recorder, suite, settings, own, out, model, jobs, told)
-            done += len(own)
-    return [record_path(out, world) for world in settings.worlds]
+        found = [stack.enter_context(Recorder.open(path, header, anew=anew)) for path in paths]
+        if anew:
+            shutil.rmtree(out / "banks", ignore_errors=True)
+        every = units(settings)
+        told = _Told(progress, sum(sizes[unit.world] for unit in every))
+        job = _Job(suite, _with_arms(settings, header), out, model, jobs, retry_errors, told)
+        own = [[unit for unit in every if unit.world == world] for world in settings.worlds]
+        for recorder, wanted in zip(found, own, strict=True):
+            told.done += sum(recorder.units[u].episodes for u in wanted if u in recorder.units)
+        told(0, None)
+        pool = None
+        if suite.simulated and jobs > 1:
+            pool = stack.enter_context(processes(jobs))
+        for recorder, wanted in zip(found, own, strict=True):
+            if suite.simulated:
+                job.run_simulated(recorder, wanted, pool)
+            else:
+                job.run_slow(recorder, wanted)
+    return paths
 
 
-class _Told(NamedTuple):
-    """The caller's progress, from where a world begins."""
+def _with_arms(settings: RunSettings, header: Header) -> RunSettings:
+    """The settings with every arm of the folder, for a unit that another run left unfinished."""
+    known = {arm.name for arm in settings.arms}
+    others = (
+        Arm(**fields) for name, fields in header.settings["arms"].items() if name not in known
+    )
+    return replace(settings, arms=(*settings.arms, *others))
+
+
+@dataclass
+class _Told:
+    """The caller's progress, in episodes."""
 
     progress: Progress
-    before: int
     total: int
+    done: int = 0
 
-    def __call__(self, done: float, unit: Unit) -> None:
-        self.progress(self.before + done, self.total, unit)
-
-
-def _finished(recorder: Recorder, own: Sequence[Unit]) -> int:
-    """How many units of a world are finished; the last one in the file may be."""
-    there = [*recorder.finished, *([] if recorder.last is None else [recorder.last])]
-    if there != list(own[: len(there)]):
-        raise InputError(f"{recorder.path} holds other units than this run; choose another folder")
-    return len(recorder.finished)
+    def __call__(self, more: int, unit: Unit | None) -> None:
+        self.done += more
+        self.progress(self.done, self.total, unit)
 
 
-# --- simulated: whole units, in several processes -----------------------------------------------
+@dataclass(frozen=True)
+class _Job:
+    """What all units of a run have in common."""
 
+    suite: Suite
+    settings: RunSettings
+    out: Path
+    model: Any
+    jobs: int
+    retry_errors: bool
+    told: _Told
 
-def _run_simulated(
-    recorder: Recorder,
-    suite: Suite,
-    settings: RunSettings,
-    own: Sequence[Unit],
-    pool: Executor | None,
-    jobs: int,
-    told: _Told,
-) -> None:
-    done = _finished(recorder, own)
-    if recorder.last is not None:
-        last = UnitRun(suite, settings, recorder.last)
-        if last.complete([line.record for line in recorder.lines]) == last.length:
-            done += 1
-        else:
-            recorder.cut(recorder.start)
-    for unit, lines in _whole_units(suite, settings, own[done:], pool, jobs):
-        recorder.append(lines)
-        done += 1
-        told(done, unit)
+    def _to_retry(self, recorder: Recorder, own: Sequence[Unit]) -> list[Unit]:
+        if not self.retry_errors:
+            return []
+        return [unit for unit in own if unit in recorder.units and recorder.units[unit].errors]
 
+    # --- simulated: whole units, in several processes -------------------------------------------
 
-def _whole_units(
-    suite: Suite, settings: RunSettings, rest: Sequence[Unit], pool: Executor | None, jobs: int
-) -> Iterator[tuple[Unit, list[str]]]:
-    """The lines of each unit, in order."""
-    if pool is None:
+    def run_simulated(
+        self, recorder: Recorder, own: Sequence[Unit], pool: Processes | None
+    ) -> None:
+        """Run the units of a world that are not there, or not whole."""
+        if recorder.last is not None:
+            unit = recorder.last
+            last = UnitRun(self.suite, self.settings, unit)
+            if last.complete([line.record for line in recorder.read(unit)]) < last.length:
+                self._drop(recorder, unit, own)
+        again = self._to_retry(recorder, own)
+        rest = [unit for unit in own if unit not in recorder.units or unit in again]
+        for unit, lines in self._whole_units(rest, pool):
+            if unit in again:
+                self._drop(recorder, unit, own)
+            recorder.append(lines)
+            self.told(sum(text.startswith('{"kind": "episode"') for text in lines), unit)
+
+    def _drop(self, recorder: Recorder, unit: Unit, own: Sequence[Unit]) -> None:
+        if unit in own:
+            self.told.done -= recorder.units[unit].episodes
+        recorder.reopen(unit, 0)
+
+    def _whole_units(
+        self, rest: Sequence[Unit], pool: Processes | None
+    ) -> Iterator[tuple[Unit, list[str]]]:
+        """The lines of each unit, in order."""
+        if pool is None:
+            for unit in rest:
+                yield unit, _lines(self.suite, self.settings, unit)
+            return
+        begun: deque[tuple[Unit, Future[list[str]]]] = deque()
         for unit in rest:
-            yield unit, _lines(suite, settings, unit)
-        return
-    begun: deque[tuple[Unit, Future[list[str]]]] = deque()
-    for unit in rest:
-        begun.append((unit, pool.submit(_lines, suite, settings, unit)))
-        if len(begun) >= AHEAD * jobs:
-            first, future = begun.popleft()
+            begun.append((unit, pool.submit(_lines, self.suite, self.settings, unit)))
+            if len(begun) >= AHEAD * self.jobs:
+                first, future = begun.popleft()
+                yield first, future.result()
+        for first, future in begun:
             yield first, future.result()
-    for first, future in begun:
-        yield first, future.result()
+
+    # --- slow: batch by batch, with a bank on disk ----------------------------------------------
+
+    def run_slow(self, recorder: Recorder, own: Sequence[Unit]) -> None:
+        """Finish the last unit of a file, whoever began it; then run what is not there."""
+        last = [] if recorder.last is None else [recorder.last]
+        for unit in last:
+            self._go_on(recorder, unit, own, retry=False)
+        for unit in self._to_retry(recorder, own):
+            self._go_on(recorder, unit, own, retry=True)
+        for unit in own:
+            if unit not in recorder.units:
+                self._go_on(recorder, unit, own, retry=False)
+
+    def _go_on(self, recorder: Recorder, unit: Unit, own: Sequence[Unit], *, retry: bool) -> None:
+        run_ = UnitRun(
+            self.suite,
+            self.settings,
+            unit,
+            model=self.model,
+            folder=_folder(self.out, unit),
+            workers=self.jobs,
+        )
+        earlier = [line.record for line in recorder.read(unit)]
+        kept = run_.take_back(earlier) if retry else run_.complete(earlier)
+        counts = unit in own
+        if kept < len(earlier):
+            recorder.reopen(unit, kept)
+            self.told(-_episodes(earlier[kept:]) * counts, unit)
+        for batch in run_.run(earlier[:kept]):
+            recorder.append(map(line, batch))
+            self.told(_episodes(batch) * counts, unit)
 
 
 def _lines(suite: Suite, settings: RunSettings, unit: Unit) -> list[str]:
@@ -152,56 +228,8 @@ def _lines(suite: Suite, settings: RunSettings, unit: Unit) -> list[str]:
     return [line(record) for batch in run_.run() for record in batch]
 
 
-@contextmanager
-def _processes(jobs: int) -> Iterator[Executor]:
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_end_with_parent)
-    try:
-        yield pool
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _end_with_parent() -> None:
-    """Leave no process behind when the one that started it is killed."""
-    parent = parent_process()
-
-    def watch() -> None:
-        if parent is not None:
-            parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-# --- slow: batch by batch, with a bank on disk --------------------------------------------------
-
-
-def _run_slow(
-    recorder: Recorder,
-    suite: Suite,
-    settings: RunSettings,
-    own: Sequence[Unit],
-    out: Path,
-    model: Any,
-    jobs: int,
-    told: _Told,
-) -> None:
-    done = _finished(recorder, own)
-    for unit in own[done:]:
-        run_ = UnitRun(suite, settings, unit, model=model, folder=_folder(out, unit), workers=jobs)
-        earlier: list[Record] = []
-        if unit == recorder.last:
-            there = recorder.lines
-            kept = run_.complete([line.record for line in there])
-            recorder.cut(there[kept - 1].end if kept else recorder.start)
-            earlier = [line.record for line in there[:kept]]
-        count = len(earlier)
-        told(done + count / run_.length, unit)
-        for batch in run_.run(earlier):
-            recorder.append(map(line, batch))
-            count += len(batch)
-            told(done + count / run_.length, unit)
-        done += 1
+def _episodes(found: Sequence[Record]) -> int:
+    return sum(isinstance(record, EpisodeRecord) for record in found)
 
 
 def _folder(out: Path, unit: Unit) -> Path:

@@ -13,10 +13,18 @@ from langchain_memrl.config import LearningConfig
 from langchain_memrl.errors import MemRLError
 from langchain_memrl.evals.acting import Actor, Answer, Journal
 from langchain_memrl.evals.arms import Arm
-from langchain_memrl.evals.environment import Environment, Setup, Situation, Suite
+from langchain_memrl.evals.checking import make_environment
+from langchain_memrl.evals.environment import Setup, Situation, Suite
 from langchain_memrl.evals.learning import bank_record, learn, shuffle
 from langchain_memrl.evals.protocols import Batch, plan
 from langchain_memrl.evals.rankings import Tally
+from langchain_memrl.evals.rebuilding import (
+    before_first_error,
+    change,
+    learn_again,
+    read_memories,
+    recover,
+)
 from langchain_memrl.evals.recalling import NOTHING_SHOWN, Recaller, Shown
 from langchain_memrl.evals.records import BankRecord, EpisodeRecord
 from langchain_memrl.evals.settings import RunSettings
@@ -73,11 +81,14 @@ class UnitRun:
         self.unit = unit
         self._settings = settings
         self._arm: Arm = next(arm for arm in settings.arms if arm.name == unit.arm)
-        self._environment: Environment = suite.make(
-            Setup(unit.world, unit.seed, settings.tasks, model)
+        self._environment = make_environment(
+            suite, Setup(unit.world, unit.seed, settings.tasks, model)
         )
-        self.batches = plan(settings, self._environment.tasks, unit.seed)
+        # A suite need not care about `tasks`: the first ones are taken here.
+        tasks = self._environment.tasks[: settings.tasks]
+        self.batches = plan(settings, tasks, unit.seed)
         self._folder = folder
+        self._bank = None if folder is None else folder / "bank"
         self._workers = workers
         self._pause = pause
         self._tally = Tally()
@@ -110,31 +121,47 @@ class UnitRun:
             for batch in rest:
                 yield self._run_batch(actor, None, batch)
             return
-        with self._open() as memory:
+        if self._bank is not None:
+            recover(self._bank)
+        with self._open(self._bank) as memory:
             for batch in rest:
                 records = self._run_batch(actor, memory, batch)
                 self._count(records)
                 yield records
 
+    def take_back(self, earlier: Sequence[Record]) -> int:
+        """Forget the first batch with an error and all that come after it.
+
+        What the bank learned later rests on what it could not learn there. The bank of the batches
+        before is made anew, by what the records and the old bank say.
+
+        Returns:
+            How many of the records stay.
+        """
+        done = self._split(earlier)
+        done = done[: before_first_error(done)]
+        if self._arm.remembers and self._bank is not None:
+            recover(self._bank)
+            written = read_memories(self._bank) if self._bank.exists() else {}
+            with self._open(self._bank.with_suffix(".part")) as memory:
+                recaller = self._recaller(memory)
+                for batch, records in zip(self.batches, done, strict=False):
+                    shown = recaller.recall(batch, self._situations(batch), self._tally)
+                    learn_again(memory, batch, shown, records, written, lessons=self._arm.lessons)
+                    self._count(records)
+            change(self._bank)
+            self._tally = Tally()
+        return sum(map(len, done))
+
     # --- one batch ------------------------------------------------------------------------------
 
     def _run_batch(self, actor: Actor, memory: EpisodicMemory | None, batch: Batch) -> list[Record]:
         """Recall for all, try all, learn from all; then tell."""
-        situations = [
-            Situation(
-                task,
-                epoch=batch.epoch,
-                progress=batch.progress(place),
-                lessons=self._arm.lessons,
-                sample=self._arm.sample,
-            )
-            for place, task in enumerate(batch.tasks)
-        ]
+        situations = self._situations(batch)
         shown = [NOTHING_SHOWN] * len(situations)
         started = time.perf_counter()
         if memory is not None:
-            recaller = Recaller(memory, self._arm, self._environment, guard=self._settings.guard)
-            shown = recaller.recall(batch, situations, self._tally)
+            shown = self._recaller(memory).recall(batch, situations, self._tally)
             situations = [
                 replace(situation, memories=found.memories)
                 for situation, found in zip(situations, shown, strict=True)
@@ -156,6 +183,21 @@ class UnitRun:
         if batch.epoch_ends:
             records.append(bank_record(self.unit, batch.epoch, memory))
         return records
+
+    def _recaller(self, memory: EpisodicMemory) -> Recaller:
+        return Recaller(memory, self._arm, self._environment, guard=self._settings.guard)
+
+    def _situations(self, batch: Batch) -> list[Situation]:
+        return [
+            Situation(
+                task,
+                epoch=batch.epoch,
+                progress=batch.progress(place),
+                lessons=self._arm.lessons,
+                sample=self._arm.sample,
+            )
+            for place, task in enumerate(batch.tasks)
+        ]
 
     def _record(
         self,
@@ -196,7 +238,8 @@ class UnitRun:
             if self._errors_in_a_row >= self._settings.patience:
                 raise MemRLError(
                     f"the environment failed {self._errors_in_a_row} times in a row, last with "
-                    f"{answer.error}; what was answered is kept: the same command goes on from here"
+                    f"{answer.error}; what was answered is kept: the same command goes on here, "
+                    "and with --retry-errors it asks again what got no answer before"
                 )
 
     # --- around it ------------------------------------------------------------------------------
@@ -223,15 +266,16 @@ class UnitRun:
         return Actor(
             self._environment,
             attempts=self._settings.attempts,
+            arm=f"{self.unit.arm}, seed {self.unit.seed}",
             workers=self._workers,
             journal=None if self._folder is None else Journal(self._folder / JOURNAL),
             pause=self._pause,
         )
 
-    def _open(self) -> EpisodicMemory:
+    def _open(self, bank: Path | None) -> EpisodicMemory:
         """The unit's bank with the environment's notes, each written once."""
         memory = EpisodicMemory.open(
-            IN_MEMORY if self._folder is None else self._folder / "bank",
+            IN_MEMORY if bank is None else bank,
             embeddings=self._environment.embeddings(),
             learning=LearningConfig(step_size=self._arm.step_size),
             seed=self.unit.seed,

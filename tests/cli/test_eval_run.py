@@ -41,7 +41,7 @@ def test_the_same_command_again_finds_everything_done(tmp_path, monkeypatch, cap
     assert run(monkeypatch, "run", "worlds", "--out", tmp_path, *options) == 0
     assert (tmp_path / "alike-notes.jsonl").read_bytes() == before
     assert run(monkeypatch, "run", "worlds", "--out", tmp_path, *options, "--guard") == 1
-    assert "guard is false there and true now" in capsys.readouterr().err
+    assert "--guard is off there and on now" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,10 @@ def test_the_list_names_suites_worlds_and_arms(monkeypatch, capsys):
     assert run(monkeypatch, "list") == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in ("runbooks", "worlds", "alike-notes", "memrl-plain"))
+
+
+def test_the_list_says_what_each_world_is(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run(monkeypatch, "list") == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "clear-noise25" in line]
+    assert "similarity tells 0.9, rewards flipped 25%" in line

@@ -37,7 +37,8 @@ def test_one_s_own_suite_keeps_the_contract_and_is_found_by_its_module():
     [
         ("moon", "no suite 'moon'; known are"),
         ("no_such_module:SUITE", "cannot be imported"),
-        ("colours:NOTHING", "cannot be imported"),
+        ("colours:NOTHING", "there is no NOTHING in .*colours.py"),
+        ("colours:Colours", "is a class; expected a Suite: write SUITE = Suite"),
         ("colours:COLOURS", "expected a Suite"),
     ],
 )

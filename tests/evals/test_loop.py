@@ -129,9 +129,9 @@ def test_a_finished_run_is_left_as_it_is(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"seeds": 3}, "seeds is 1 there and 3 now"),
-        ({"guard": True}, "guard is false there and true now"),
-        ({"arms": "none,memrl,rag"}, "shrunk"),
+        ({"batch": 4}, "--batch is 3 there and 4 now"),
+        ({"guard": True}, "--guard is off there and on now"),
+        ({"first_seed": 3, "seeds": 3}, "--first-seed is 0 there and 3 now"),
     ],
 )
 def test_another_run_is_refused_and_the_difference_is_named(tmp_path, change, said):

@@ -6,6 +6,7 @@ from functools import cache
 
 from langchain_memrl.errors import InputError
 from langchain_memrl.evals.environment import Suite
+from langchain_memrl.importing import describe, import_object
 
 
 @cache
@@ -20,19 +21,25 @@ def load_suite(name: str) -> Suite:
     Raises:
         InputError: There is no such suite, or it is none.
     """
-    module, _, attribute = name.partition(":")
-    if not attribute:
+    if ":" not in name:
         if name not in find_suites():
             raise InputError(
                 f"there is no suite {name!r}; known are {', '.join(find_suites())}, and your own "
                 "as module:SUITE"
             )
-        module, attribute = find_suites()[name], "SUITE"
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-        suite = found() if callable(found) else found
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"the suite {name} cannot be imported ({error})") from error
-    if not isinstance(suite, Suite):
-        raise InputError(f"{name} is a {type(suite).__name__}; expected a Suite")
-    return suite
+        suite: Suite = importlib.import_module(find_suites()[name]).SUITE
+        return suite
+    found = import_object(name, "the suite", "my_tasks:SUITE")
+    if isinstance(found, type):
+        raise InputError(
+            f"{name} is a class; expected a Suite: write "
+            f'SUITE = Suite("my-tasks", {found.__name__}) and name that'
+        )
+    if callable(found):
+        try:
+            found = found()
+        except Exception as error:  # the caller's own code may raise anything
+            raise InputError(f"{name} makes no suite ({describe(error)})") from error
+    if not isinstance(found, Suite):
+        raise InputError(f"{name} is a {type(found).__name__}; expected a Suite")
+    return found

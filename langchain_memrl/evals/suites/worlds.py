@@ -50,6 +50,34 @@ STRESS: dict[str, World] = {
 }
 
 
+WORDS: dict[str, str] = {
+    "base": "solved without memory {:.0%}",
+    "help": "a right memory closes {:.0%} of the gap",
+    "harm": "a wrong memory takes {:.0%} of the chance",
+    "distraction": "an irrelevant memory takes {:.0%} of the chance",
+    "useless_successes": "successes that teach wrong {:.0%}",
+    "useful_failures": "failures that teach right {:.0%}",
+    "drift": "right ways change, chance {:.0%}",
+    "reward_noise": "rewards flipped {:.0%}",
+    "raw_value": "raw memories help {:.0%}",
+    "look_alikes": "look-alikes per skill {}",
+    "notes": "notes per skill {}",
+    "writes": "nothing is written",
+    "k": "memories shown {}",
+}
+
+
+def describe(world: World) -> str:
+    """What a world is, in a few words: how far similarity tells, and what is not as usual."""
+    usual = World()
+    found = [
+        words.format(getattr(world, name))
+        for name, words in WORDS.items()
+        if getattr(world, name) != getattr(usual, name)
+    ]
+    return ", ".join([f"similarity tells {world.similarity_tells:g}", *found])
+
+
 def make_simulation(setup: Setup) -> Simulation:
     """The world of a name."""
     return Simulation((GRID | STRESS)[setup.world], setup)
@@ -64,4 +92,5 @@ SUITE = Suite(
     batch=20,
     simulated=True,
     knows_truth=True,
+    about={name: describe(world) for name, world in (GRID | STRESS).items()},
 )
