@@ -42,13 +42,15 @@ def run(
     suite: Annotated[str, typer.Argument(help="A suite of `memrl eval list`, or module:SUITE.")],
     out: Annotated[Path, typer.Option(help="Folder of the records; the same run goes on there.")],
     arms: Annotated[str | None, typer.Option(help="Arms, by comma; all by default.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="How many draws.")] = 5,
+    seeds: Annotated[int | None, typer.Option(min=1, help="How many draws; 5.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the tasks.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Episodes that recall together.")] = None,
     guard: Annotated[
         bool, typer.Option("--guard/--no-guard", help="No task recalls its own memories.")
     ] = False,
-    protocol: Annotated[Protocol, typer.Option(help="runtime, transfer or stream.")] = "runtime",
+    protocol: Annotated[
+        Protocol | None, typer.Option(help="runtime (the default), transfer or stream.")
+    ] = None,
     worlds: Annotated[
         str | None, typer.Option(help="Patterns by comma, such as 'alike-*'; 'all'.")
     ] = None,
@@ -61,41 +63,88 @@ def run(
         int | None,
         typer.Option(min=1, help="Processes (simulated suites), or tasks tried at a time."),
     ] = None,
+    data: Annotated[Path | None, typer.Option(help="Your download of a benchmark.")] = None,
+    agent: Annotated[
+        str, typer.Option(help="Who tries a benchmark: model, or one that needs no model.")
+    ] = "",
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps per try.")] = None,
+    dsn: Annotated[
+        str, typer.Option(help="A database server to use instead of a private one.")
+    ] = "",
+    prompts: Annotated[Path | None, typer.Option(help="A file of your own prompts.")] = None,
 ) -> None:
     """Run every arm on the same tasks. Interrupted, the same command goes on where it stopped.
 
     Without --base-url nothing leaves this machine; with it, the key is read from OPENAI_API_KEY.
     """
-    from langchain_memrl.evals import loop
-    from langchain_memrl.evals.arms import choose_arms
-    from langchain_memrl.evals.settings import RunSettings, choose_worlds
+    from langchain_memrl.evals.environment import Setup
     from langchain_memrl.evals.suites import load_suite
 
-    found = load_suite(suite)
-    names = None if arms is None else [name.strip() for name in arms.split(",")]
-    settings = RunSettings(
-        choose_arms(names, found, guard=guard),
-        worlds=choose_worlds(worlds, found),
-        seeds=seeds,
-        protocol=protocol,
-        epochs=epochs or found.epochs,
-        batch=batch or found.batch,
-        guard=guard,
-        tasks=tasks,
-    )
+    setup = Setup(data=data, agent=agent, steps=steps, dsn=dsn, prompts=prompts)
+    with _prepared(load_suite(suite), setup) as found:
+        chosen = "none" if arms is None and found.once else arms
+        _run(
+            found,
+            out,
+            None if chosen is None else [name.strip() for name in chosen.split(",")],
+            {
+                "seeds": seeds or (1 if found.once else 5),
+                "protocol": protocol or ("stream" if found.once else "runtime"),
+                "epochs": epochs or found.epochs,
+                "batch": batch or found.batch,
+                "guard": guard,
+                "tasks": tasks,
+            },
+            worlds,
+            (base_url, model),
+            jobs or ((os.cpu_count() or 1) if found.simulated else 1),
+        )
+
+
+@contextmanager
+def _prepared(suite: Any, setup: Any) -> Iterator[Any]:
+    """The suite to run."""
+    if suite.prepare is None:
+        yield suite
+        return
+    with suite.prepare(setup) as found:
+        yield found
+
+
+def _run(
+    suite: Any,
+    out: Path,
+    arms: Sequence[str] | None,
+    options: dict[str, Any],
+    worlds: str | None,
+    where: tuple[str | None, str | None],
+    jobs: int,
+) -> None:
+    """Say what it will cost, run it and show what came out."""
+    from langchain_memrl.evals import loop
+    from langchain_memrl.evals.arms import choose_arms
+    from langchain_memrl.evals.estimate import estimate
+    from langchain_memrl.evals.settings import RunSettings, choose_worlds
+
+    chosen = choose_arms(arms, suite, guard=options["guard"])
+    settings = RunSettings(chosen, worlds=choose_worlds(worlds, suite), **options)
     console = Console()
-    jobs = jobs or ((os.cpu_count() or 1) if found.simulated else 1)
-    with _model(found, base_url, model) as (chat, name), _bar(console) as show:
+    expected = estimate(suite, settings, jobs)
+    for line in (expected, suite.note):
+        if line:
+            console.print(str(line), highlight=False)
+    with _model(suite, *where) as (chat, name), _bar(console) as show:
         files = loop.run(
-            found, settings, out, model=chat, model_name=name, jobs=jobs, progress=show
+            suite, settings, out, model=chat, model_name=name, jobs=jobs, progress=show
         )
     _show(console, files)
+    _show_exceptions(console, suite, files)
 
 
 @contextmanager
 def _model(suite: Any, base_url: str | None, model: str | None) -> Iterator[tuple[Any, str]]:
     """The chat model and its name; none where the suite asks none."""
-    if not suite.asks_model and base_url is None:
+    if not suite.asks_model and (base_url is None or suite.prepare is not None):
         yield None, ""
         return
     with chat_model(base_url, model, suite.model_settings) as found:
@@ -143,3 +192,29 @@ def _show(console: Console, files: Sequence[Path]) -> None:
     if failed:
         console.print(f"{failed} episodes got no answer; their `error` says why.")
     console.print(f"{count} episodes. Records are in {files[0].parent}.", highlight=False)
+
+
+def _show_exceptions(console: Console, suite: Any, files: Sequence[Path]) -> None:
+    """How many tries solved their task, and what became of the tasks that cannot be solved."""
+    from langchain_memrl.evals.records import read_records
+
+    if not suite.exceptions:
+        return
+    episodes = [record for file in files for record in read_records(file).episodes]
+    known = [record for record in episodes if record.task in suite.exceptions]
+    solved = sum(bool(record.success) for record in episodes)
+    if suite.once:
+        console.print(f"{solved} of {len(episodes)} pass.", highlight=False)
+    passed = sum(bool(record.success) for record in known)
+    console.print(
+        f"{len(known)} of {len(episodes)} tries met a task that this server cannot solve; "
+        f"{passed} of them count as solved all the same:",
+        highlight=False,
+    )
+    for reason in dict.fromkeys(suite.exceptions.values()):
+        tasks = {record.task for record in known if suite.exceptions[record.task] == reason}
+        if tasks:
+            console.print(f"  {', '.join(sorted(tasks, key=int))}: {reason}", highlight=False)
+    unlisted = [r.task for r in episodes if not r.success and r.task not in suite.exceptions]
+    if suite.once and unlisted:
+        console.print(f"  not expected: {', '.join(unlisted)}", highlight=False)

@@ -65,7 +65,8 @@ def run(
         InputError: The folder cannot be written or holds another run.
         MemRLError: The environment is down; what was answered is kept.
     """
-    header = Header(suite.name, model_name, settings.as_header(), dict(versions()))
+    chosen = {**settings.as_header(), **suite.settings}
+    header = Header(suite.name, model_name, chosen, {**versions(), **suite.versions})
     for path in sorted(out.glob("*.jsonl")):
         Recorder.open(path, header).close()  # none of them may be another run's
     every = units(settings)
