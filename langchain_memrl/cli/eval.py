@@ -124,6 +124,8 @@ def _run(
     from langchain_memrl.evals import loop
     from langchain_memrl.evals.arms import choose_arms
     from langchain_memrl.evals.estimate import estimate
+    from langchain_memrl.evals.exceptions import exception_lines
+    from langchain_memrl.evals.records import read_records
     from langchain_memrl.evals.settings import RunSettings, choose_worlds
 
     chosen = choose_arms(arms, suite, guard=options["guard"])
@@ -138,7 +140,9 @@ def _run(
             suite, settings, out, model=chat, model_name=name, jobs=jobs, progress=show
         )
     _show(console, files)
-    _show_exceptions(console, suite, files)
+    episodes = [record for file in files for record in read_records(file).episodes]
+    for line in exception_lines(suite, episodes):
+        console.print(line, highlight=False)
 
 
 @contextmanager
@@ -192,29 +196,3 @@ def _show(console: Console, files: Sequence[Path]) -> None:
     if failed:
         console.print(f"{failed} episodes got no answer; their `error` says why.")
     console.print(f"{count} episodes. Records are in {files[0].parent}.", highlight=False)
-
-
-def _show_exceptions(console: Console, suite: Any, files: Sequence[Path]) -> None:
-    """How many tries solved their task, and what became of the tasks that cannot be solved."""
-    from langchain_memrl.evals.records import read_records
-
-    if not suite.exceptions:
-        return
-    episodes = [record for file in files for record in read_records(file).episodes]
-    known = [record for record in episodes if record.task in suite.exceptions]
-    solved = sum(bool(record.success) for record in episodes)
-    if suite.once:
-        console.print(f"{solved} of {len(episodes)} pass.", highlight=False)
-    passed = sum(bool(record.success) for record in known)
-    console.print(
-        f"{len(known)} of {len(episodes)} tries met a task that this server cannot solve; "
-        f"{passed} of them count as solved all the same:",
-        highlight=False,
-    )
-    for reason in dict.fromkeys(suite.exceptions.values()):
-        tasks = {record.task for record in known if suite.exceptions[record.task] == reason}
-        if tasks:
-            console.print(f"  {', '.join(sorted(tasks, key=int))}: {reason}", highlight=False)
-    unlisted = [r.task for r in episodes if not r.success and r.task not in suite.exceptions]
-    if suite.once and unlisted:
-        console.print(f"  not expected: {', '.join(unlisted)}", highlight=False)

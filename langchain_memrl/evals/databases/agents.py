@@ -26,9 +26,13 @@ class Agent(ABC):
     def play(self, situation: Situation, attempt: Attempt) -> None:
         """Run statements and commit an answer. A `StepLimitError` ends the try."""
 
-    @abstractmethod
+    def correction(self, situation: Situation, attempt: Attempt, solved: bool) -> str:
+        """What somebody said afterwards; every arm keeps it. Empty: nothing."""
+        return ""
+
     def lesson(self, situation: Situation, attempt: Attempt, solved: bool) -> str:
-        """What is to be learned; empty: only what was done."""
+        """What is to be learned; asked for only where an arm keeps lessons. Empty: nothing."""
+        return ""
 
 
 class Scripted(Agent):
@@ -46,8 +50,8 @@ class Scripted(Agent):
     def __init__(self, seed: int) -> None:
         self._seed = seed
 
-    def lesson(self, situation: Situation, attempt: Attempt, solved: bool) -> str:
-        """Nothing but, for half of the failures, the right statement."""
+    def correction(self, situation: Situation, attempt: Attempt, solved: bool) -> str:
+        """For half of the failures, the right statement."""
         if solved or not self.learns or self._draw("correction", situation) >= CORRECTION:
             return ""
         return f"{CORRECTED}\n{SQL}{' '.join(attempt.task.sql.split())}"

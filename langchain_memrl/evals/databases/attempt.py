@@ -38,6 +38,8 @@ class Attempt:
         steps: The most steps: statements, and the answer.
         done: The statements so far.
         answer: What was committed in the end; None: nothing.
+        unread: A reply that told neither a statement nor an answer.
+        correction: What somebody said afterwards.
         prompt_tokens: Tokens sent to a model, over all calls.
         completion_tokens: Tokens received.
         calls: Calls of a model.
@@ -48,6 +50,8 @@ class Attempt:
     steps: int
     done: list[Step] = field(default_factory=list)
     answer: str | None = None
+    unread: str = ""
+    correction: str = ""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     calls: int = 0
@@ -89,7 +93,9 @@ class Attempt:
         for step in self.done:
             lines += [f"{SQL}{step.statement}", f"Result: {show_result(step.result, KEPT)}"]
         answer = "none" if self.answer is None else cut(self.answer, KEPT)
-        return "\n".join([*lines, f"Answer: {answer}"])
+        unread = f"No action could be read in: {cut(self.unread, KEPT)}" if self.unread else ""
+        lines += [unread, f"Answer: {answer}", self.correction]
+        return "\n".join(filter(None, lines))
 
 
 def describe(table: Table) -> str:

@@ -66,6 +66,7 @@ class Conversing(Agent):
                 attempt.commit(move.answer)
                 return
             if move.statement is None:
+                attempt.unread = reply or "(nothing)"
                 return
             result = show_result(attempt.run(move.statement))
             told = self._prompts["RESULT"].format(result=result, left=left)

@@ -47,11 +47,13 @@ def order_of(sql: str) -> Order:
     keys = []
     for item in _parts(sql, outer, *clause.span(1)):
         item = re.sub(r"\s+(asc|desc)\s*$", "", item, flags=re.IGNORECASE)
-        if item.isdecimal():
-            keys.append(int(item) - 1)
-            continue
         wanted = _names(item)
-        found = next((place for place, known in enumerate(names) if known & wanted), None)
+        places = (
+            range(int(item) - 1, len(names))
+            if item.isdecimal()
+            else (place for place, known in enumerate(names) if known & wanted)
+        )
+        found = next(iter(places), None)
         if found is None:
             return Order(fixed=True)
         keys.append(found)

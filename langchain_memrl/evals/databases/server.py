@@ -16,8 +16,9 @@ from langchain_memrl.errors import ConfigError, MemRLError
 from langchain_memrl.evals.databases import keeper
 
 NO_SERVER = (
-    "no database server is installed here: apt-get install mariadb-server (Debian, Ubuntu; "
-    "elsewhere MariaDB 10.6 or newer), or name a running one with --dsn mysql://user:pw@host:port/"
+    "no database server is installed here: apt-get install mariadb-server-core "
+    "mariadb-client-core (Debian, Ubuntu; elsewhere MariaDB 10.6 or newer), or name a running one "
+    "with --dsn mysql://user:password@host:port/"
 )
 NO_CLIENT = 'the database client is missing: pip install "langchain-memrl[bench-db]"'
 SYSTEM_PATH = "/usr/sbin:/usr/local/sbin:/usr/local/bin:/opt/homebrew/bin"

@@ -111,10 +111,11 @@ class DatabaseTasks(Environment):
             with suppress(StepLimitError):
                 self._agent.play(situation, attempt)
             success = solved(attempt, truth)
+        attempt.correction = self._agent.correction(situation, attempt, success)
         lesson = self._agent.lesson(situation, attempt, success) if situation.lessons else ""
         return Trial(
             success=success,
-            answer=attempt.answer or "",
+            answer=attempt.answer or attempt.unread,
             trajectory=attempt.as_text(),
             lesson=lesson,
             prompt_tokens=attempt.prompt_tokens,
