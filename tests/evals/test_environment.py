@@ -27,7 +27,7 @@ def asks_without_data(name):
     return suite.asks_model and not suite.needs_data
 
 
-@pytest.mark.parametrize("name", filter(asks_without_data, find_suites()))
+@pytest.mark.parametrize("name", [*filter(asks_without_data, find_suites())])
 def test_a_suite_that_asks_a_model_keeps_the_contract(name):
     check_suite(load_suite(name), model=lambda prompt: "no idea")
 
