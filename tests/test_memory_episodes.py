@@ -237,3 +237,29 @@ def test_ids_recorded_twice_count_once(memory):
     recall = memory.recall("task", episode_id="twice", record=False)
     assert memory.record(recall, ids=[made.id, made.id]) == (made.id,)
     assert memory.recall("task", episode_id="twice").ids == (made.id,)
+
+
+def test_several_recalls_are_recorded_in_one_call(memory):
+    for number in range(3):
+        memory.remember(f"task {number}", "lesson")
+    recalls = [
+        memory.recall(f"task {number}", episode_id=f"e{number}", score_threshold=None, record=False)
+        for number in range(2)
+    ]
+    first = recalls[0].ids[:1]
+
+    assert memory.record_many(recalls, [first, None]) == [first, recalls[1].ids]
+
+    assert memory.episode("e0").memory_ids == first
+    assert memory.record_many(recalls) == [first, recalls[1].ids]  # what was first stands
+
+
+def test_as_many_lists_of_ids_as_recalls_are_needed_and_nothing_else_is_recorded(memory):
+    memory.remember("task", "lesson")
+    recall = memory.recall("task", episode_id="e", record=False)
+    with pytest.raises(InputError, match="1 lists of ids for 2 recalls"):
+        memory.record_many([recall, recall], [None])
+    with pytest.raises(InputError, match="did not choose"):
+        memory.record_many([recall, recall], [recall.ids, ["other"]])
+    with pytest.raises(EpisodeError):
+        memory.episode("e")

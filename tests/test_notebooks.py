@@ -20,8 +20,12 @@ def printed(notebook: nbformat.NotebookNode) -> str:
     )
 
 
-def test_both_notebooks_are_there() -> None:
-    assert [path.name for path in NOTEBOOKS] == ["01_first_memory.ipynb", "02_graph.ipynb"]
+def test_all_notebooks_are_there() -> None:
+    assert [path.name for path in NOTEBOOKS] == [
+        "01_first_memory.ipynb",
+        "02_graph.ipynb",
+        "03_compare_arms.ipynb",
+    ]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -1,6 +1,7 @@
 """What every suite has to keep, as one call for the tests of one's own suite."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from langchain_memrl.config import RecallConfig
@@ -36,8 +37,8 @@ def check_suite(suite: Suite, *, model: Any = None) -> None:
         _check_tasks(name, first)
         if list(first.tasks) != list(second.tasks) or list(first.notes) != list(second.notes):
             raise InputError(f"{name}: the same seed gave other tasks or notes")
-        _checked(name, "recall", lambda found=first: RecallConfig(**found.recall))
-    _checked(suite.name, "a run", lambda: _check_run(suite, model))
+        _checked(name, "recall", partial(RecallConfig, **first.recall))
+    _checked(suite.name, "a run", partial(_check_run, suite, model))
 
 
 def _check_tasks(name: str, environment: Environment) -> None:

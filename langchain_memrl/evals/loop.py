@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from langchain_memrl.errors import InputError
 from langchain_memrl.evals.environment import Suite
-from langchain_memrl.evals.recorder import Recorder, record_path
+from langchain_memrl.evals.recorder import Recorder, check_header, record_path
 from langchain_memrl.evals.records import Header, line
 from langchain_memrl.evals.settings import RunSettings, versions
 from langchain_memrl.evals.unit import Record, Unit, UnitRun, units
@@ -68,7 +68,7 @@ def run(
     chosen = {**settings.as_header(), **suite.settings}
     header = Header(suite.name, model_name, chosen, {**versions(), **suite.versions})
     for path in sorted(out.glob("*.jsonl")):
-        Recorder.open(path, header).close()  # none of them may be another run's
+        check_header(path, header)  # none of them may be another run's
     every = units(settings)
     with ExitStack() as stack:
         pool = stack.enter_context(_processes(jobs)) if suite.simulated and jobs > 1 else None

@@ -112,13 +112,13 @@ class Recorder:
             self.cut(0)
             self.append([line(header)])
             return
-        self._compare(self._parse(first), header)
+        _compare(self.path, first, header)
         end = self.start = len(first)
         for raw in self._file:
             if not raw.endswith(b"\n"):
                 break
             end += len(raw)
-            self._keep(self._parse(raw), end, len(raw))
+            self._keep(_parse(self.path, raw), end, len(raw))
         self.cut(end)
 
     def _keep(self, fields: dict[str, Any], end: int, size: int) -> None:
@@ -129,27 +129,40 @@ class Recorder:
             self.last, self.lines, self.start = unit, [], end - size
         self.lines.append(Line(_record(fields), end))
 
-    def _parse(self, raw: bytes) -> dict[str, Any]:
-        try:
-            fields: dict[str, Any] = json.loads(raw)
-            known = fields["kind"] in KINDS
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{self.path} holds a damaged line ({error})") from error
-        if not known:
-            raise InputError(f"{self.path} holds a line of kind {fields['kind']!r}")
-        return fields
 
-    def _compare(self, there: Mapping[str, Any], header: Header) -> None:
-        """Whether a file belongs to this run."""
-        now = json.loads(line(header))
-        if there.get("kind") != "header":
-            raise InputError(f"{self.path} holds no header")
-        differences = [*_differences(there, now)]
-        if differences:
-            raise InputError(
-                f"{self.path} is another run's: {'; '.join(differences)}. Choose another folder, "
-                "or the settings of that run to go on with it"
-            )
+def check_header(path: Path, header: Header) -> None:
+    """Make sure that a file that is there already belongs to this run.
+
+    Raises:
+        InputError: It holds something else than records, or belongs to a run with other settings.
+    """
+    with path.open("rb") as file:
+        first = file.readline()
+    if first.endswith(b"\n"):
+        _compare(path, first, header)
+
+
+def _compare(path: Path, first: bytes, header: Header) -> None:
+    there, now = _parse(path, first), json.loads(line(header))
+    if there["kind"] != "header":
+        raise InputError(f"{path} holds no header")
+    differences = _differences(there, now)
+    if differences:
+        raise InputError(
+            f"{path} is another run's: {'; '.join(differences)}. Choose another folder, "
+            "or the settings of that run to go on with it"
+        )
+
+
+def _parse(path: Path, raw: bytes) -> dict[str, Any]:
+    try:
+        fields: dict[str, Any] = json.loads(raw)
+        known = fields["kind"] in KINDS
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} holds a damaged line ({error})") from error
+    if not known:
+        raise InputError(f"{path} holds a line of kind {fields['kind']!r}")
+    return fields
 
 
 def _record(fields: Mapping[str, Any]) -> Record:

@@ -61,7 +61,7 @@ def lines(out):
     return found
 
 
-WORLDS = {"arms": "none,memrl,shrunk,placebo,oracle", "epochs": 2, "batch": 5, "tasks": 15}
+WORLDS = {"arms": "none,memrl,shrunk,placebo", "epochs": 2, "batch": 5, "tasks": 10}
 
 
 def start(kind, out, **options):

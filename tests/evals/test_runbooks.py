@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from langchain_memrl.evals import metrics
-from langchain_memrl.evals.loop import run_runbooks
+from langchain_memrl.evals.arms import ARMS
+from langchain_memrl.evals.loop import records as run_all
 from langchain_memrl.evals.records import EpisodeRecord
-from langchain_memrl.evals.suites.runbooks import QUEUES, TOPICS, make_runbooks, score
-from langchain_memrl.offline import WordLlamaEmbeddings
+from langchain_memrl.evals.settings import RunSettings
+from langchain_memrl.evals.suites.runbooks import QUEUES, SUITE, TOPICS, make_runbooks, score
 
 
 def copier(prompt: Any) -> str:
@@ -18,9 +19,15 @@ def copier(prompt: Any) -> str:
     return answers[-1] if answers else "no idea"
 
 
+def run() -> list[EpisodeRecord]:
+    arms = tuple(ARMS[name] for name in ("none", "rag", "memrl", "oracle"))
+    found = run_all(SUITE, RunSettings(arms, seeds=1, first_seed=1), copier)
+    return [record for record in found if isinstance(record, EpisodeRecord)]
+
+
 @pytest.fixture(scope="module")
 def records() -> list[EpisodeRecord]:
-    return list(run_runbooks(copier, WordLlamaEmbeddings(), seed=1))
+    return run()
 
 
 def test_a_world_has_three_notes_a_topic_of_which_one_holds() -> None:
@@ -96,8 +103,7 @@ def test_each_ticket_shows_one_note(records: list[EpisodeRecord]) -> None:
 
 
 def test_the_same_seed_gives_the_same_records(records: list[EpisodeRecord]) -> None:
-    again = run_runbooks(copier, WordLlamaEmbeddings(), seed=1)
-    for one, two in zip(records, again, strict=True):
+    for one, two in zip(records, run(), strict=True):
         assert (one.arm, one.task, one.answer, one.q_values) == (
             two.arm,
             two.task,

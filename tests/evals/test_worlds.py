@@ -31,9 +31,11 @@ def memory(env, text, place):
     return replace(found, memory=replace(found.memory, lesson=text))
 
 
-def means(arms, seeds=2, **world):
+def means(arms, seeds=1, epochs=3, tasks=36, **world):
     names = arms.split(",")
-    chosen = RunSettings(tuple(ARMS[n] for n in names), seeds=seeds, epochs=4, batch=20)
+    chosen = RunSettings(
+        tuple(ARMS[name] for name in names), seeds=seeds, epochs=epochs, batch=18, tasks=tasks
+    )
     suite = replace(load_suite("worlds"), make=lambda setup: Simulation(World(**world), setup))
     found = [r for r in records(suite, chosen) if isinstance(r, EpisodeRecord)]
     return {arm: np.mean(metrics.success_per_epoch(found, arm)) for arm in names}
@@ -161,16 +163,16 @@ def test_worlds_are_chosen_by_patterns():
 
 
 def test_the_oracle_is_ahead_of_every_arm_in_a_world_without_noise():
-    found = means(",".join(ARMS), seeds=1, similarity_tells=0.5)
+    found = means(",".join(ARMS), epochs=2, similarity_tells=0.5)
     assert max(found, key=found.get) == "oracle"
 
 
 def test_where_stale_notes_read_like_right_ones_q_finds_the_right_one():
-    found = means("rag,memrl,placebo", look_alikes=0, notes=3, writes=False, k=1)
+    found = means("rag,memrl,placebo", tasks=60, look_alikes=0, notes=3, writes=False, k=1)
     assert found["memrl"] > found["rag"] + 0.05
     assert found["memrl"] > found["placebo"] + 0.05
 
 
 def test_without_a_single_right_memory_no_arm_is_ahead_of_no_memory():
-    found = means("none,rag,memrl", seeds=1, useless_successes=1.0, useful_failures=0.0)
+    found = means("none,rag,memrl", useless_successes=1.0, useful_failures=0.0)
     assert found["none"] > max(found["rag"], found["memrl"])
