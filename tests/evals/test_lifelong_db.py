@@ -17,6 +17,7 @@ from langchain_memrl.cli.app import app
 from langchain_memrl.errors import ConfigError, InputError, MemRLError
 from langchain_memrl.evals.arms import ARMS
 from langchain_memrl.evals.contract import check_suite
+from langchain_memrl.evals.databases import server as servers
 from langchain_memrl.evals.databases.agents import CORRECTED, SCRIPTED, forms_in
 from langchain_memrl.evals.databases.attempt import SQL
 from langchain_memrl.evals.databases.connection import Database, server_version
@@ -264,6 +265,37 @@ def test_the_server_ends_with_its_owner_however_that_ends(how):
     assert not Path(folder).parent.exists()
     os.close(process)
     os.close(keeper)
+
+
+HALFWAY = """
+import sys
+from langchain_memrl.evals.databases.server import PrivateServer
+def wait(self, log):
+    print(self._keeper.pid, self._folder, flush=True)
+    sys.stdin.readline()
+PrivateServer._wait = wait
+PrivateServer().__enter__()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
+def test_a_server_that_is_being_set_up_ends_with_its_owner_too():
+    owner = subprocess.Popen(
+        [sys.executable, "-c", HALFWAY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    pid, folder = owner.stdout.readline().split()
+    keeper = os.pidfd_open(int(pid))
+    owner.kill()
+    owner.wait()
+    assert ended(keeper)
+    assert not Path(folder).exists()
+    os.close(keeper)
+
+
+def test_a_server_that_does_not_start_says_why(monkeypatch):
+    monkeypatch.setattr(servers, "LIKE_MYSQL", ("--no-such-setting",))
+    with pytest.raises(MemRLError, match=r"did not start: .*no-such-setting"):
+        PrivateServer().__enter__()
 
 
 def test_a_server_that_is_gone_is_no_failed_task(data, tmp_path):

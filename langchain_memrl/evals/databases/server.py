@@ -1,5 +1,6 @@
 """A database server of one's own: on a socket in a temporary folder, gone with its owner."""
 
+import json
 import os
 import pwd
 import shutil
@@ -9,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, BinaryIO, NamedTuple, Self
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from langchain_memrl.errors import ConfigError, MemRLError
@@ -40,6 +41,10 @@ THROW_AWAY = (
 )
 # As MySQL 8, which the ground truth was made with: UTF-8, trailing blanks count.
 LIKE_MYSQL = ("--character-set-server=utf8mb4", "--collation-server=utf8mb4_unicode_520_nopad_ci")
+
+
+# An account `root` without a password: only who may enter the folder reaches the socket.
+EMPTY = ("--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")
 
 
 class Address(NamedTuple):
@@ -144,11 +149,21 @@ class PrivateServer:
         client()
         install, server = find_program("mariadb-install-db"), find_program("mariadbd")
         self._folder = _folder()
+        options = [
+            "--no-defaults",
+            f"--datadir={self._folder}/data",
+            f"--user={_account()}",
+            *THROW_AWAY,
+            *LIKE_MYSQL,
+        ]
         try:
-            options = self._options()
-            self._install(install, options)
-            self._start([server, *options, "--skip-networking", f"--socket={self._folder}/sock"])
-            self._wait()
+            with (self._folder / "log").open("w+b") as log:
+                self._start(
+                    log,
+                    [install, *options, *EMPTY],
+                    [server, *options, "--skip-networking", f"--socket={self._folder}/sock"],
+                )
+                self._wait(log)
         except BaseException:
             self._stop()
             raise
@@ -163,57 +178,37 @@ class PrivateServer:
         """Stop it and remove its folder."""
         self._stop()
 
-    def _options(self) -> list[str]:
-        return [
-            "--no-defaults",
-            f"--datadir={self._folder}/data",
-            f"--user={_account()}",
-            *THROW_AWAY,
-            *LIKE_MYSQL,
-        ]
-
-    def _install(self, program: str, options: list[str]) -> None:
-        """Its system tables, with an account `root` that only this user can reach."""
+    def _start(self, log: BinaryIO, *commands: list[str]) -> None:
+        """Hand both to the keeper, which outlives this process by a moment."""
         shutil.chown(self._folder, _account())
-        command = [
-            program,
-            *options,
-            "--auth-root-authentication-method=normal",
-            "--skip-test-db",
-            "--skip-name-resolve",
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-        if done.returncode:
-            raise MemRLError(
-                f"the database server could not be set up: {done.stderr[-500:].strip()}"
-            )
+        self._keeper = subprocess.Popen(  # noqa: S603
+            [sys.executable, keeper.__file__, str(self._folder)],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        pipe = self._keeper.stdin
+        if pipe is not None:
+            pipe.write(json.dumps(commands).encode() + b"\n")
+            pipe.flush()
 
-    def _start(self, command: list[str]) -> None:
-        with (self._folder / "log").open("wb") as log:
-            self._keeper = subprocess.Popen(  # noqa: S603
-                [sys.executable, keeper.__file__, str(self._folder), *command],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-
-    def _wait(self) -> None:
+    def _wait(self, log: BinaryIO) -> None:
         """Until it answers."""
         end = time.monotonic() + START
-        log = (self._folder / "log").open("rb")  # readable even when the keeper removed its folder
-        with log:
-            while time.monotonic() < end:
-                try:
-                    self.address.connect().close()
-                except client().err.OperationalError:
-                    if self._keeper is not None and self._keeper.poll() is not None:
-                        break
-                    time.sleep(0.05)
-                else:
-                    return
-            said = log.read().decode(errors="replace")[-500:].strip()
-        raise MemRLError(f"the database server did not start: {said}")
+        while time.monotonic() < end:
+            try:
+                self.address.connect().close()
+            except client().err.OperationalError:
+                if self._keeper is not None and self._keeper.poll() is not None:
+                    break
+                time.sleep(0.05)
+            else:
+                return
+        log.seek(0)
+        lines = log.read().decode(errors="replace").splitlines()
+        said = [line for line in lines if "error" in line.lower()] or lines[-3:]
+        raise MemRLError(f"the database server did not start: {' '.join(said)[:500]}")
 
     def _stop(self) -> None:
         if self._keeper is not None and self._keeper.stdin is not None:
