@@ -72,23 +72,11 @@ class Database:
 
     def __enter__(self) -> Self:
         """Create the database, its table and its account."""
-        columns = ", ".join(f"{_quoted(name)} {kind}" for name, kind in self._table.columns)
-        marks = ", ".join(["%s"] * len(self._table.columns))
-        table = f"{self._name}.{_quoted(self._table.name)}"
-        with self._address.connect() as admin, admin.cursor() as cursor:
-            try:
-                cursor.execute(f"CREATE DATABASE {self._name}")
-                cursor.execute(f"CREATE USER {self._name} IDENTIFIED BY '{self._account.password}'")
-                cursor.execute(f"GRANT ALL ON {self._name}.* TO {self._name}")
-            except client().err.Error as error:
-                if error.args[0] in DENIED:
-                    raise ConfigError(
-                        f"the account {self._address.user} may not create databases and accounts "
-                        f"({error.args[1]}); every try needs one of its own"
-                    ) from error
-                raise
-            cursor.execute(f"CREATE TABLE {table} ({columns})")
-            cursor.executemany(f"INSERT INTO {table} VALUES ({marks})", self._table.rows)
+        try:
+            self._create()
+        except BaseException:
+            self._drop()
+            raise
         return self
 
     def __exit__(
@@ -98,9 +86,41 @@ class Database:
         trace: TracebackType | None,
     ) -> None:
         """Drop both."""
+        self._drop()
+
+    def _create(self) -> None:
+        columns = ", ".join(f"{_quoted(name)} {kind}" for name, kind in self._table.columns)
+        marks = ", ".join(["%s"] * len(self._table.columns))
+        table = f"{self._name}.{_quoted(self._table.name)}"
         with self._address.connect() as admin, admin.cursor() as cursor:
-            cursor.execute(f"DROP DATABASE IF EXISTS {self._name}")
-            cursor.execute(f"DROP USER IF EXISTS {self._name}")
+            try:
+                cursor.execute(f"CREATE DATABASE {self._name}")
+                account = self._account_here(cursor)
+                cursor.execute(f"CREATE USER {account} IDENTIFIED BY '{self._account.password}'")
+                cursor.execute(f"GRANT ALL ON {self._name}.* TO {account}")
+            except client().err.Error as error:
+                if error.args[0] not in DENIED:
+                    raise
+                raise ConfigError(
+                    f"the account {self._address.user} may not create databases and accounts "
+                    f"({error.args[1]}); every try needs one of its own"
+                ) from error
+            cursor.execute(f"CREATE TABLE {table} ({columns})")
+            cursor.executemany(f"INSERT INTO {table} VALUES ({marks})", self._table.rows)
+
+    def _drop(self) -> None:
+        """Whatever of it is there."""
+        errors = client().err
+        with self._address.connect() as admin, admin.cursor() as cursor:
+            account = self._account_here(cursor)
+            for what in (f"DATABASE IF EXISTS {self._name}", f"USER IF EXISTS {account}"):
+                with suppress(errors.OperationalError, errors.InternalError):
+                    cursor.execute(f"DROP {what}")
+
+    def _account_here(self, cursor: Any) -> str:
+        """The account, for this machine only, by the name under which the server knows it."""
+        cursor.execute("SELECT SUBSTRING_INDEX(USER(), '@', -1)")
+        return f"{self._name}@'{cursor.fetchone()[0]}'"
 
     def run(self, statement: str) -> Result:
         """Run one statement as the try's own account.
@@ -199,11 +219,7 @@ def _plain(rows: Sequence[Sequence[Any]]) -> tuple[Row, ...]:
 def _value(value: Any) -> Any:
     """Numbers as numbers, everything else as text."""
     if isinstance(value, Decimal):
-        return (
-            int(value)
-            if value == value.to_integral_value() and value.as_tuple().exponent == 0
-            else float(value)
-        )
+        return int(value) if value.as_tuple().exponent == 0 else float(value)
     if value is None or isinstance(value, int | float | str):
         return value
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

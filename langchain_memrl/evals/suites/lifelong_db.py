@@ -185,6 +185,7 @@ def prepare(setup: Setup) -> Iterator[Suite]:
                 "agent": agent,
                 "steps": setup.steps or STEPS,
                 "data": dict(data.hashes),
+                "embeddings": "wordllama",
                 "prompts": _digest(json.dumps(prompts)),
             },
             versions={"database": version},
