@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from langchain_memrl.cli.models import chat_model
+from langchain_memrl.errors import ConfigError
 from langchain_memrl.evals.settings import Protocol
 
 app = typer.Typer(help="Experiments: run arms on suites, and read what came out.")
@@ -103,12 +104,16 @@ def run(
 
 @contextmanager
 def _prepared(suite: Any, setup: Any) -> Iterator[Any]:
-    """The suite to run."""
-    if suite.prepare is None:
-        yield suite
+    """The suite to run; one that has nothing to choose must not be told what to choose."""
+    if suite.prepare is not None:
+        with suite.prepare(setup) as found:
+            yield found
         return
-    with suite.prepare(setup) as found:
-        yield found
+    if setup != type(setup)():
+        raise ConfigError(
+            f"the suite {suite.name} takes no --data, --agent, --steps, --dsn or --prompts"
+        )
+    yield suite
 
 
 def _run(

@@ -7,8 +7,10 @@ import lzma
 
 import pytest
 from teashop import COLUMNS, ROWS, TASKS, task, write_tasks
+from typer.testing import CliRunner
 
-from langchain_memrl.errors import ConfigError, InputError
+from langchain_memrl.cli.app import app
+from langchain_memrl.errors import ConfigError, InputError, MemRLError
 from langchain_memrl.evals.databases import server as servers
 from langchain_memrl.evals.databases.server import Address, PrivateServer, client, find_program
 from langchain_memrl.evals.databases.tasks import load_tasks
@@ -112,6 +114,22 @@ def test_without_data_one_sentence_says_where_to_get_it(tmp_path):
     ):
         with pytest.raises(InputError, match=r"https://huggingface.co/.*--data PATH"):
             call()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["lifelong-db"], "--data PATH"),
+        (["lifelong-db", "--data", "missing.json"], "--data PATH"),
+        (["worlds", "--data", "missing.json"], "the suite worlds takes no --data"),
+        (["worlds", "--agent", "oracle"], "the suite worlds takes no --data, --agent"),
+    ],
+)
+def test_the_command_says_in_one_sentence_what_it_needs(tmp_path, arguments, said):
+    done = CliRunner().invoke(app, ["eval", "run", *arguments, "--out", str(tmp_path)])
+    assert done.exit_code != 0
+    assert isinstance(done.exception, MemRLError)
+    assert said in str(done.exception)
 
 
 def test_the_suite_is_found_by_its_name():
