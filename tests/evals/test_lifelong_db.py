@@ -18,7 +18,7 @@ from langchain_memrl.errors import ConfigError, InputError, MemRLError
 from langchain_memrl.evals.arms import ARMS
 from langchain_memrl.evals.contract import check_suite
 from langchain_memrl.evals.databases import server as servers
-from langchain_memrl.evals.databases.agents import CORRECTED, SCRIPTED, forms_in
+from langchain_memrl.evals.databases.agents import CORRECTED, SCRIPTED, Scripted, forms_in
 from langchain_memrl.evals.databases.attempt import SQL
 from langchain_memrl.evals.databases.connection import Database, server_version
 from langchain_memrl.evals.databases.server import PrivateServer
@@ -369,6 +369,38 @@ def test_a_model_that_never_answers_is_stopped_at_the_step_limit(prepared):
     assert len(asked) == 4  # three steps, and the lesson
     assert trial.trajectory.count(SQL) == 3
     assert trial.answer == ""
+
+
+class Endless(Scripted):
+    """Runs one statement after the other and never answers."""
+
+    name, learns = "endless", False
+
+    def play(self, situation, attempt):
+        while True:
+            attempt.run("SELECT 1")
+
+
+def test_no_agent_gets_more_steps_than_the_limit(prepared, monkeypatch):
+    monkeypatch.setitem(SCRIPTED, "endless", Endless)
+    Endless.about = "never ends"
+    trial = try_(prepared(agent="endless", steps=4), "1")
+    assert not trial.success
+    assert trial.trajectory.count(SQL) == 4
+
+
+def test_no_lesson_is_asked_for_where_none_is_kept(prepared):
+    asked = []
+
+    def model(prompt):
+        asked.append(prompt)
+        return answers("[]")
+
+    for arm, calls in (("none", 2), ("rag", 2), ("memrl", 4)):
+        asked.clear()
+        settings = RunSettings((ARMS[arm],), seeds=1, epochs=1, tasks=2)
+        list(records(prepared(), settings, model))
+        assert len(asked) == calls, arm
 
 
 def test_a_reply_without_an_action_ends_the_try_and_is_kept(prepared):
