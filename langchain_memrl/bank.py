@@ -38,6 +38,7 @@ from langchain_memrl.store.local import LocalStore
 from langchain_memrl.types import Episode, Memory
 
 DEFAULT_NAMESPACE = "default"
+THREADS = 8
 
 
 class Bank:
@@ -55,7 +56,7 @@ class Bank:
         """Where calls look that name no namespace."""
         self.embedder = Embedder(embeddings)
         self._closing = threading.Event()
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memrl")
+        self._threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="memrl")
         self.fence_key = store.secret()
         """The bank's own random key; prompt fences are made from it."""
         self._store = store
@@ -75,6 +76,7 @@ class Bank:
         create: bool = True,
         read_only: bool = False,
         seed: int | None = None,
+        exact: bool = False,
     ) -> Self:
         """Open a memory bank, or make one.
 
@@ -87,6 +89,10 @@ class Bank:
             create: Whether a missing bank is made.
             read_only: Open without writing: recall works, learning raises.
             seed: Makes exploration repeatable, and the prompt fences of an in-memory bank.
+            exact: Search large namespaces exactly too. By default a recall without a filter, from
+                38 million numbers on (100,000 intents of 384, 25,000 of 1536), compares short
+                codes first, which are made in the background. Similarities stay exact; of the ten
+                nearest intents up to 2 in 100 were missed, measured up to a million intents.
 
         Raises:
             StoreNotFoundError: There is no bank and `create` is False.
@@ -103,7 +109,12 @@ class Bank:
             raise ConfigError(f'location starts with {kind}://; expected a folder or ":memory:"')
         name = check_name("namespace", namespace)
         store = LocalStore(
-            location, learning=learning, create=create, read_only=read_only, seed=seed
+            location,
+            learning=learning,
+            create=create,
+            read_only=read_only,
+            seed=seed,
+            exact=exact,
         )
         try:
             saved = store.learning()
@@ -118,8 +129,8 @@ class Bank:
             raise
 
     @property
-    def thread(self) -> Executor:
-        """The bank's own thread; awaitable calls run in it.
+    def threads(self) -> Executor:
+        """The bank's own threads; awaitable calls run in them, so that they too share commits.
 
         Raises:
             StoreError: The bank is closed, or was opened before a fork.
@@ -127,7 +138,7 @@ class Bank:
         self._store.check_open()
         if self._closing.is_set():
             raise StoreError("the memory bank is being closed; open it again")
-        return self._thread
+        return self._threads
 
     def in_namespace(self, namespace: str) -> Self:
         """The same bank, bound to one namespace: another one is an error on every call."""
@@ -140,7 +151,7 @@ class Bank:
         """Finish what was handed over and close the bank. Idempotent; a view closes nothing."""
         if not self._is_view:
             self._closing.set()
-            self._thread.shutdown(wait=True)
+            self._threads.shutdown(wait=True)
             self._store.close()
 
     def __enter__(self) -> Self:

@@ -2,7 +2,7 @@
 
 A verb is a generator. It yields the texts it needs vectors for, gets their unit vectors back, and
 returns its result. The blocking form embeds in the calling thread. The awaitable form awaits the
-embedder and runs everything else in the bank's own thread, so that no disk access ever happens on
+embedder and runs everything else in the bank's own threads, so that no disk access ever happens on
 an event loop.
 """
 
@@ -34,14 +34,14 @@ class TextEmbedder(Protocol):
 
 
 class Steppable(Protocol):
-    """What a class needs for its verbs: an embedder and a thread of its own."""
+    """What a class needs for its verbs: an embedder and threads of its own."""
 
     @property
     def embedder(self) -> TextEmbedder:
         """Answers what the steps yield."""
 
     @property
-    def thread(self) -> Executor:
+    def threads(self) -> Executor:
         """Runs the steps of awaitable calls."""
 
 
@@ -73,7 +73,7 @@ def awaitable(
         loop = asyncio.get_running_loop()
         vectors = None
         while True:
-            done, value = await loop.run_in_executor(self.thread, _advance, steps, vectors)
+            done, value = await loop.run_in_executor(self.threads, _advance, steps, vectors)
             if done:
                 result: R = value
                 return result

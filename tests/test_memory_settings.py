@@ -80,6 +80,7 @@ def test_open_takes_the_documented_arguments():
         "create": True,
         "read_only": False,
         "seed": None,
+        "exact": False,
     }
     assert parameters["embeddings"].kind is inspect.Parameter.KEYWORD_ONLY
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from langchain_core.prompts import ChatPromptTemplate
 
+from langchain_memrl.evals.contract import check_suite
 from langchain_memrl.offline import HashingEmbeddings, ScriptedChatModel
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
@@ -24,7 +25,8 @@ def test_the_python_examples_run_in_order(tmp_path: Path, monkeypatch: pytest.Mo
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
 
-    assert len(blocks) == 2
+    assert len(blocks) == 3
+    check_suite(names["SUITE"])
     memory = names["memory"]
     assert memory.list()[-1].q_value == pytest.approx(0.3 + 0.7 * 0.3)  # two rewards of 1
     assert memory.episode("job-42").reward == 1.0
@@ -35,3 +37,8 @@ def test_the_test_command_is_what_the_continuous_integration_runs() -> None:
     commands = re.findall(r"```bash\n(python3 -m venv .*?)\n```", README)
     assert len(commands) == 2
     assert commands[1] in RUN.read_text(encoding="utf-8")
+
+
+def test_the_set_up_line_is_what_the_continuous_integration_uses() -> None:
+    (line,) = re.findall(r"```bash\n(apt-get .*?)\n```", README)
+    assert line in RUN.read_text(encoding="utf-8")

@@ -1,17 +1,37 @@
-"""The bench as a table, as JSON, and as a figure of how cost grows with the bank."""
+"""The bench as a table and as JSON."""
 
+import itertools
 import os
 import platform
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.table import Table
+from rich.text import Text
 
-from langchain_memrl.bench.rows import Row
+from langchain_memrl.bench.rows import PEER, UPDATE, Goal, Row
 
-PACKAGES = ("langchain-memrl", "faiss-cpu", "numpy", "langchain-core", "langgraph")
+PACKAGES = (
+    *(
+        "langchain-memrl",
+        "faiss-cpu",
+        "numpy",
+        "langchain-core",
+        "langgraph",
+        "chromadb",
+        "lancedb",
+    ),
+    *("milvus-lite", "qdrant-client", "langchain-community", "sqlite-vec", "apsw"),
+)
+WIDTH = 100
+"""Columns the table fits into."""
+Side = Literal["left", "right"]
+COLUMNS: tuple[tuple[str, Side, int], ...] = (
+    *(("what", "left", 31), ("", "right", 9), ("99 %", "right", 6)),
+    *(("beside", "left", 18), ("", "right", 6), ("ratio", "right", 5), ("goal", "left", 18)),
+)
+"""Heading, side and least width, so that tables below each other line up."""
 
 
 def machine() -> dict[str, Any]:
@@ -39,71 +59,84 @@ def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "what": row.what,
             "size": row.size,
             "dimension": row.dimension,
-            "ms": row.times._asdict(),
+            "unit": row.unit,
+            "of": row.of,
+            "value": row.value,
+            "measured": row.times._asdict(),
             "beside": row.floor or None,
-            "beside_ms": None if row.floor_times is None else row.floor_times._asdict(),
+            "beside_measured": None if row.floor_times is None else row.floor_times._asdict(),
             "ratio": row.ratio,
             "goal": None if row.goal is None else row.goal._asdict(),
             "met": row.is_met,
+            "error": row.error or None,
         }
         for row in rows
     ]
 
 
 def as_table(rows: Sequence[Row]) -> Table:
-    """The rows as a table; times are medians in milliseconds."""
-    table = Table("what", "memories", "d", "ms", "99 %", "beside", "ms", "ratio", "goal", box=None)
-    for row in rows:
-        beside = row.floor_times
-        table.add_row(
-            row.what,
-            f"{row.size:,}" if row.size else "",
-            str(row.dimension or ""),
-            f"{row.times.median:.3g}",
-            f"{row.times.p99:.3g}" if row.times.calls > 1 else "",
-            row.floor,
-            "" if beside is None else f"{beside.median:.3g}",
-            "" if row.ratio is None else f"{row.ratio:.2f}",
-            _goal(row),
-        )
+    """The rows as a table of at most 100 columns, a heading for every bank.
+
+    A line shows the median, or the 99 % or the slowest where it says so.
+    """
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for name, side, width in COLUMNS:
+        table.add_column(name, justify=side, min_width=width, no_wrap=True)
+    for place, (heading, group) in enumerate(itertools.groupby(rows, _heading)):
+        if place:
+            table.add_row()
+        table.add_row(Text(heading, style="bold"))
+        for row in group:
+            _add(table, row)
     return table
 
 
-def _goal(row: Row) -> str:
-    if row.goal is None:
-        return ""
-    extra = f" + {row.goal.extra:.2g} ms" if row.goal.extra else ""
-    return f"{'met' if row.is_met else 'MISSED'}: {row.goal.factor:g}x{extra}"
+def _heading(row: Row) -> str:
+    if not row.dimension:
+        return "whatever the bank"
+    others = ", other stores" if row.what.startswith((PEER, UPDATE)) else ""
+    return f"{row.size:,} x {row.dimension}{others}"
 
 
-def draw(rows: Sequence[Row], path: Path) -> None:
-    """Save how the cost of each call grows with the bank, one panel per dimension."""
-    import matplotlib as mpl
+def _name(row: Row) -> str:
+    if row.what.startswith(UPDATE):
+        return f"{row.what.removeprefix(UPDATE)}, update"
+    return row.what.removeprefix(PEER)
 
-    mpl.use("Agg")
-    from matplotlib import pyplot
 
-    dimensions = sorted({row.dimension for row in rows if row.dimension})
-    figure, panels = pyplot.subplots(
-        1, len(dimensions), figsize=(6 * len(dimensions), 5), squeeze=False, sharey=True
+def _add(table: Table, row: Row) -> None:
+    floor = row.floor_value
+    table.add_row(
+        _name(row),
+        f"{_number(row.value)} {row.unit}",
+        _number(row.times.p99) if row.times.calls > 1 and row.of == "median" else "",
+        row.floor,
+        "" if floor is None else _number(floor),
+        "" if row.ratio is None else _ratio(row.ratio),
+        "" if row.goal is None else _verdict(row, row.goal),
     )
-    for panel, dimension in zip(panels[0], dimensions, strict=True):
-        names = dict.fromkeys(
-            row.what for row in rows if row.dimension == dimension and "update" not in row.what
-        )
-        for name in names:
-            points = sorted(
-                (row.size, row.times.median)
-                for row in rows
-                if row.what == name and row.dimension == dimension
-            )
-            style = "--" if name.startswith("peer") else "-"
-            panel.plot(*zip(*points, strict=True), style, marker="o", label=name)
-        panel.set(
-            xscale="log", yscale="log", xlabel="memories", title=f"{dimension} numbers per vector"
-        )
-    panels[0][0].set_ylabel("milliseconds, median")
-    panels[0][-1].legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    if row.error:
+        table.add_row(Text(row.error, style="red"))
+
+
+def _verdict(row: Row, goal: Goal) -> Text:
+    factor = f"{_ratio(goal.factor)}x" if goal.factor else ""
+    limit = _number(goal.extra) if goal.extra else ""
+    text = " +".join(filter(None, (factor, limit)))
+    if row.error:
+        return Text("WRONG", style="red")
+    return Text(f"met {text}", style="green") if row.is_met else Text(f"MISSED {text}", style="red")
+
+
+def _ratio(value: float) -> str:
+    """A ratio; a small one as a fraction."""
+    if 0 < value < 0.1:
+        return f"1/{1 / value:.0f}"
+    return f"{value:.4g}" if value == round(value, 2) else _number(value)
+
+
+def _number(value: float) -> str:
+    """Three digits, below a tenth two."""
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) >= 0.1 else f"{value:.2g}"

@@ -6,7 +6,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langchain_memrl.bench.data import BATCH, Tasks
+from langchain_memrl.bench.data import Tasks, batches
+from langchain_memrl.store.bare import BareVec, loads_extensions
 
 K = 5
 
@@ -28,9 +29,12 @@ class Rival(NamedTuple):
 Open = Callable[[Tasks, Path, ExitStack], Rival]
 
 
-def _batches(tasks: Tasks) -> Iterator[range]:
-    size = len(tasks.texts)
-    return (range(start, min(start + BATCH, size)) for start in range(0, size, BATCH))
+class Known(NamedTuple):
+    """How a rival is opened, and up to how many memories it is worth waiting for."""
+
+    open: Open
+    limit: int = 100_000
+    reason: str = "filling it takes too long"
 
 
 def _vector_store(tasks: Tasks, folder: Path, stack: ExitStack) -> Rival:
@@ -51,6 +55,8 @@ def _langgraph_memory(tasks: Tasks, folder: Path, stack: ExitStack) -> Rival:
 
 
 def _langgraph_sqlite(tasks: Tasks, folder: Path, stack: ExitStack) -> Rival:
+    if not loads_extensions():
+        raise NotImplementedError("this Python's sqlite3 cannot load the extension sqlite-vec")
     module: Any = importlib.import_module("langgraph.store.sqlite")
     index = {"dims": tasks.vectors.shape[1], "embed": tasks, "fields": ["text"]}
     place = str(folder / "store.sqlite")
@@ -61,7 +67,7 @@ def _langgraph_sqlite(tasks: Tasks, folder: Path, stack: ExitStack) -> Rival:
 
 def _langgraph(store: Any, tasks: Tasks, *, durable: bool) -> Rival:
     put = importlib.import_module("langgraph.store.base").PutOp
-    for places in _batches(tasks):
+    for places in batches(len(tasks.texts)):
         store.batch(
             [put(("bank",), tasks.texts[n], {"text": tasks.texts[n], "q": 0.0}) for n in places]
         )
@@ -80,7 +86,7 @@ def _chroma(tasks: Tasks, folder: Path, stack: ExitStack) -> Rival:
     settings = chromadb.Settings(anonymized_telemetry=False)
     client = chromadb.PersistentClient(str(folder / "chroma"), settings=settings)
     table = client.create_collection("bank", metadata={"hnsw:space": "cosine"})
-    for places in _batches(tasks):
+    for places in batches(len(tasks.texts)):
         table.add(
             ids=[tasks.texts[n] for n in places],
             embeddings=tasks.vectors[places.start : places.stop],
@@ -120,7 +126,7 @@ def _milvus(tasks: Tasks, folder: Path, stack: ExitStack) -> Rival:
     client = pymilvus.MilvusClient(str(folder / "milvus.db"))
     stack.callback(client.close)
     client.create_collection("bank", dimension=tasks.vectors.shape[1], metric_type="COSINE")
-    for places in _batches(tasks):
+    for places in batches(len(tasks.texts)):
         client.insert("bank", [{"id": n, "vector": tasks.vectors[n], "q": 0.0} for n in places])
 
     def search(number: int) -> object:
@@ -133,13 +139,58 @@ def _milvus(tasks: Tasks, folder: Path, stack: ExitStack) -> Rival:
     return Rival(search, update, durable=True)
 
 
-RIVALS: dict[str, Open] = {
-    "langchain-core InMemoryVectorStore": _vector_store,
-    "LangGraph InMemoryStore": _langgraph_memory,
-    "LangGraph SqliteStore": _langgraph_sqlite,
-    "Chroma": _chroma,
-    "LanceDB": _lancedb,
-    "Milvus Lite": _milvus,
+def _qdrant(tasks: Tasks, folder: Path, stack: ExitStack) -> Rival:
+    qdrant: Any = importlib.import_module("qdrant_client")
+    models = qdrant.models
+    client = qdrant.QdrantClient(path=str(folder / "qdrant"))
+    stack.callback(client.close)
+    space = models.VectorParams(size=tasks.vectors.shape[1], distance=models.Distance.COSINE)
+    client.create_collection("bank", vectors_config=space)
+    for places in batches(len(tasks.texts)):
+        rows = tasks.vectors[places.start : places.stop].tolist()
+        payloads = [{"q": 0.0}] * len(places)
+        points = models.Batch(ids=list(places), vectors=rows, payloads=payloads)
+        client.upsert("bank", points=points)
+
+    def search(number: int) -> object:
+        question = tasks.embed_query(tasks.texts[number])
+        return client.query_points("bank", query=question, limit=K)
+
+    def update(number: int) -> None:
+        client.set_payload("bank", payload={"q": 0.3}, points=[number])
+
+    return Rival(search, update, durable=True)
+
+
+def _community_faiss(tasks: Tasks, folder: Path, stack: ExitStack) -> Rival:
+    module: Any = importlib.import_module("langchain_community.vectorstores")
+    pairs = zip(tasks.texts, tasks.vectors, strict=True)
+    store = module.FAISS.from_embeddings(
+        pairs, tasks, metadatas=[{"q": 0.0} for _ in tasks.texts], ids=tasks.texts
+    )
+
+    def update(number: int) -> None:
+        store.docstore.search(tasks.texts[number]).metadata["q"] = 0.3
+
+    return Rival(lambda n: store.similarity_search(tasks.texts[n], k=K), update, durable=False)
+
+
+def _sqlite_vec(tasks: Tasks, folder: Path, stack: ExitStack) -> Rival:
+    bare = stack.enter_context(BareVec.open(folder / "vec.sqlite3", tasks.vectors))
+    return Rival(lambda n: bare.search(tasks.vectors[n], K), bare.update, durable=True)
+
+
+SLOW = "a search there takes seconds"
+RIVALS: dict[str, Known] = {
+    "InMemoryVectorStore": Known(_vector_store, 10_000, SLOW),
+    "LangGraph InMemoryStore": Known(_langgraph_memory, 10_000, SLOW),
+    "LangGraph SqliteStore": Known(_langgraph_sqlite, 10_000),
+    "Chroma": Known(_chroma, 10_000),
+    "LanceDB": Known(_lancedb),
+    "Milvus Lite": Known(_milvus, 10_000, SLOW),
+    "Qdrant, local": Known(_qdrant, 1_000, "it writes each point alone, which takes minutes"),
+    "LangChain FAISS": Known(_community_faiss),
+    "sqlite-vec": Known(_sqlite_vec),
 }
 
 
@@ -148,14 +199,23 @@ def open_rivals(tasks: Tasks, folder: Path) -> Iterator[tuple[dict[str, Rival], 
     """Every installed rival, filled with the tasks, and why the others are missing."""
     found: dict[str, Rival] = {}
     missing: dict[str, str] = {}
+    size = len(tasks.texts)
     with ExitStack() as stack:
-        for name, open_ in RIVALS.items():
+        for name, known in RIVALS.items():
+            if size > known.limit:
+                missing[f"{name}, {size:,} memories"] = known.reason
+                continue
             place = folder / name.replace(" ", "-")
             place.mkdir()
             try:
-                found[name] = open_(tasks, place, stack)
+                rival = known.open(tasks, place, stack)
+                rival.search(0)
+                rival.update(0)
+                found[name] = rival
             except ImportError as error:
                 missing[name] = f"not installed ({error.name})"
+            except NotImplementedError as error:
+                missing[name] = str(error)
             except Exception as error:  # whatever a stranger raises is told, not hidden
                 missing[name] = f"cannot be used here ({type(error).__name__}: {error})"
         yield found, missing

@@ -9,6 +9,7 @@ from langchain_memrl.cli.bank import list_memories, search, show, stats
 from langchain_memrl.cli.bench import bench
 from langchain_memrl.cli.demo import demo
 from langchain_memrl.cli.eval import app as eval_app
+from langchain_memrl.cli.eval_report import report
 from langchain_memrl.cli.threshold import threshold
 from langchain_memrl.cli.upkeep import (
     backup,
@@ -65,4 +66,5 @@ app.command()(backup)
 app.command()(reembed)
 app.command()(threshold)
 app.command()(bench)
+eval_app.command()(report)
 app.add_typer(eval_app, name="eval", no_args_is_help=True)

@@ -1,8 +1,11 @@
-"""Raw FAISS and bare SQLite: what the bench measures the store beside."""
+"""Raw FAISS, bare SQLite and sqlite-vec: what the bench measures the store beside."""
 
+import importlib
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Self
 
 import faiss
 import numpy as np
@@ -12,12 +15,12 @@ RECALL_BYTES = 4000
 """About what an episode's recall takes."""
 
 
-def flat_faiss(vectors: NDArray[np.float32], k: int) -> Callable[[int], object]:
-    """`IndexFlatIP.search` in one thread, as it comes."""
+def flat_faiss(vectors: NDArray[np.float32], k: int) -> Callable[[int], Any]:
+    """`IndexFlatIP.search` in one thread, as it comes: similarities and rows of the nearest."""
     index = faiss.IndexFlatIP(vectors.shape[1])
     index.add(vectors)
 
-    def search(number: int) -> object:
+    def search(number: int) -> Any:
         threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)
         try:
@@ -63,3 +66,51 @@ class BareSqlite:
     def close(self) -> None:
         """Close the database."""
         self._db.close()
+
+
+def loads_extensions() -> bool:
+    """Whether this Python's SQLite can load extensions; many builds cannot."""
+    return hasattr(sqlite3.Connection, "enable_load_extension")
+
+
+class BareVec:
+    """The sqlite-vec extension in SQLite, through `apsw`: its own SQLite loads extensions."""
+
+    def __init__(self, db: Any, vectors: NDArray[np.float32]) -> None:
+        self._db = db
+        db.execute(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+            "CREATE TABLE q (id INTEGER PRIMARY KEY, q REAL);"
+            f"CREATE VIRTUAL TABLE vec USING vec0(row float[{vectors.shape[1]}])"
+        ).fetchall()
+        with db:
+            rows = ((n, row.tobytes()) for n, row in enumerate(vectors))
+            db.executemany("INSERT INTO vec (rowid, row) VALUES (?, ?)", rows)
+            db.executemany("INSERT INTO q VALUES (?, 0)", ((n,) for n in range(len(vectors))))
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path, vectors: NDArray[np.float32]) -> Iterator[Self]:
+        """A new database that holds the vectors; closed afterwards.
+
+        Raises:
+            ImportError: `apsw` or `sqlite_vec` is not installed.
+        """
+        apsw, extension = importlib.import_module("apsw"), importlib.import_module("sqlite_vec")
+        db = apsw.Connection(str(path))
+        try:
+            db.enable_load_extension(True)
+            db.load_extension(extension.loadable_path())
+            yield cls(db, vectors)
+        finally:
+            db.close()
+
+    def search(self, vector: NDArray[np.float32], k: int) -> object:
+        """The nearest rows with their numbers."""
+        found = "SELECT rowid, distance FROM vec WHERE row MATCH ? AND k = ?"
+        query = f"SELECT * FROM ({found}) JOIN q ON id = rowid"
+        return self._db.execute(query, (vector.tobytes(), k)).fetchall()
+
+    def update(self, number: int) -> None:
+        """Change the number kept with a row, on disk when it returns."""
+        self._db.execute("UPDATE q SET q = .3 WHERE id = ?", (number,))

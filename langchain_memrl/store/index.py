@@ -1,6 +1,6 @@
 """Nearest intents by cosine: an exact reference in NumPy, and the same over FAISS storage."""
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import faiss
 import numpy as np
@@ -15,8 +15,8 @@ Vectors = NDArray[np.float32]
 FLOAT32_SLACK = 1e-5
 """More than a float32 product of two unit vectors can be off; hits this close are recomputed."""
 
-MARGIN = 16
-"""How many more hits than needed are asked of FAISS, to see ties at the border."""
+PIECE_BYTES = 4 * 2**20
+"""Vectors are kept in pieces of this size, so that no insert waits for a large copy."""
 
 SPARSE_SHARE = 0.3
 """Below this share of allowed rows, gathering them is cheaper than scanning all."""
@@ -30,10 +30,14 @@ class Hits(NamedTuple):
 
 
 class VectorIndex(Protocol):
-    """Unit vectors of one namespace's intents, searched exactly.
+    """Unit vectors of one namespace's intents.
 
-    Every implementation gives the ids and the similarities of `NumpyIndex`, ties included.
+    Every implementation gives the ids and the similarities of `NumpyIndex`, ties included; only
+    `LargeIndex` may miss an id.
     """
+
+    dimension: int
+    """Numbers per vector."""
 
     @property
     def ids(self) -> Ids:
@@ -57,6 +61,7 @@ class NumpyIndex:
     """The reference: every cosine in float64, then a full sort."""
 
     def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
         self.ids: Ids = np.empty(0, dtype=np.int64)
         self.vectors: Vectors = np.empty((0, dimension), dtype=np.float32)
 
@@ -79,85 +84,138 @@ class NumpyIndex:
 
 
 class FaissIndex:
-    """A `faiss.IndexFlatIP`; what a filter lets through is scanned in FAISS's own buffer.
+    """Vectors in `faiss.IndexFlatIP` pieces, after those that were mapped from a file, if any.
 
-    Searched in the calling thread alone: for one query FAISS's thread pool makes it slower, and a
-    busy machine or a fork cannot stall what it does not use. Rows within float32 noise of the last
-    hit are recomputed in float64, so the answer is the reference's.
+    FAISS's own product over these buffers, in the calling thread, finds the nearest: less time
+    than `IndexFlatIP.search` takes, and other than NumPy's product it needs no second thread,
+    which on a busy machine costs many times what it saves. Rows within float32 noise of the last
+    hit are recomputed in float64, so the answer is the reference's. Removed rows are skipped until
+    half of them are gone.
     """
 
     def __init__(self, dimension: int) -> None:
-        self.ids: Ids = np.empty(0, dtype=np.int64)
-        self._flat = faiss.IndexFlatIP(dimension)
+        self.dimension = dimension
+        self._empty()
+
+    def _empty(self) -> None:
+        self._rows: Ids = np.empty(0, dtype=np.int64)  # the id of every row, removed ones too
+        self._gone: Ids = np.empty(0, dtype=np.int64)  # the rows that were removed, ascending
+        self._pieces: list[faiss.IndexFlatIP] = []
+        self._parts: list[Vectors] = []  # the mapped vectors, then a view of each piece
+
+    @classmethod
+    def mapped(cls, ids: Ids, vectors: Vectors) -> Self:
+        """An index that begins with vectors which it neither copies nor changes."""
+        index = cls(vectors.shape[1])
+        index._rows, index._parts = ids, [vectors]
+        return index
+
+    @property
+    def ids(self) -> Ids:
+        """See `VectorIndex.ids`."""
+        return np.delete(self._rows, self._gone)
 
     @property
     def vectors(self) -> Vectors:
-        """A view of FAISS's buffer, shape (n, d); valid until the next `add` or `remove`."""
-        flat = self._flat
-        buffer: Vectors = faiss.rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d)
-        return buffer.reshape(flat.ntotal, flat.d)
+        """See `VectorIndex.vectors`."""
+        return np.delete(self._all(), self._gone, axis=0)
+
+    def _all(self) -> Vectors:
+        empty = np.empty((0, self.dimension), dtype=np.float32)
+        return np.concatenate([empty, *self._parts])
 
     def add(self, ids: Ids, vectors: Vectors) -> None:
         """See `VectorIndex.add`."""
-        self._flat.add(np.ascontiguousarray(vectors, dtype=np.float32))
-        self.ids = np.concatenate([self.ids, ids])
+        start = 0
+        while start < len(vectors):
+            piece, room = self._last_piece()
+            end = start + room
+            piece.add(np.ascontiguousarray(vectors[start:end], dtype=np.float32))
+            self._parts[-1] = _buffer(piece)
+            start = end
+        self._rows = np.concatenate([self._rows, ids])
+
+    def _last_piece(self) -> tuple[faiss.IndexFlatIP, int]:
+        """The last piece, a new one where that is full, and how many vectors it still takes."""
+        capacity = max(1, PIECE_BYTES // (4 * self.dimension))
+        if not self._pieces or self._pieces[-1].ntotal == capacity:
+            self._pieces.append(faiss.IndexFlatIP(self.dimension))
+            self._parts.append(np.empty((0, self.dimension), dtype=np.float32))
+        return self._pieces[-1], capacity - self._pieces[-1].ntotal
 
     def remove(self, ids: Ids) -> None:
         """See `VectorIndex.remove`."""
-        keep = ~np.isin(self.ids, ids)
-        kept = faiss.IndexFlatIP(self._flat.d)
-        kept.add(self.vectors[keep])
-        self._flat, self.ids = kept, self.ids[keep]
+        gone = np.flatnonzero(np.isin(self._rows, ids))
+        self._gone = np.union1d(self._gone, gone)
+        if 2 * self._gone.size > self._rows.size:
+            kept_ids, kept = self.ids, self.vectors
+            self._empty()
+            self.add(kept_ids, kept)
 
     def search(self, query: Vectors, limit: int, allowed: Ids | None = None) -> Hits:
         """See `VectorIndex.search`."""
-        rows = self._nearest(query, limit) if allowed is None else None
-        if rows is None:
-            rows = self._scan(query, limit, allowed)
-        ids, similarity = self.ids[rows], cosines(self.vectors[rows], query)
+        rows = self._near(query, limit, allowed)
+        ids, similarity = self._rows[rows], cosines(self._take(rows), query)
         best = nearest(similarity, ids, limit)
         return Hits(ids[best], similarity[best])
 
-    def _nearest(self, query: Vectors, limit: int) -> Ids | None:
-        """Rows that may be among the best, by FAISS; None where too many are as close as that."""
-        wanted = limit + MARGIN
-        if wanted >= self.ids.size:
-            return np.arange(self.ids.size)
-        threads = faiss.omp_get_max_threads()
-        faiss.omp_set_num_threads(1)
-        try:
-            close, rows = self._flat.search(query[None], wanted)
-        finally:
-            faiss.omp_set_num_threads(threads)
-        near: Ids = rows[0][close[0] >= close[0][limit - 1] - FLOAT32_SLACK]
-        return None if near.size == wanted else near
-
-    def _scan(self, query: Vectors, limit: int, allowed: Ids | None) -> Ids:
-        """The same over the allowed rows, one product each."""
-        rows = np.arange(self.ids.size)
-        if allowed is not None:
-            rows = np.flatnonzero(np.isin(self.ids, allowed))
+    def _near(self, query: Vectors, limit: int, allowed: Ids | None) -> Ids:
+        """Rows that may be among the best, by one float32 product each."""
+        if allowed is None and not self._gone.size:
+            return top(self._scan(query), limit)
+        rows = self._open_rows(allowed)
         if rows.size <= limit:
             return rows
-        sparse = rows.size < SPARSE_SHARE * self.ids.size
-        vectors = self.vectors
-        close = np.vecdot(vectors[rows], query) if sparse else np.vecdot(vectors, query)[rows]
-        place = rows.size - limit
-        near: Ids = rows[close >= np.partition(close, place)[place] - FLOAT32_SLACK]
-        return near
+        sparse = rows.size < SPARSE_SHARE * self._rows.size
+        close = np.vecdot(self._take(rows), query) if sparse else self._scan(query)[rows]
+        return rows[top(close, limit)]
+
+    def _open_rows(self, allowed: Ids | None) -> Ids:
+        """Rows that were not removed, ascending; those of the allowed ids (None: all)."""
+        if allowed is None:
+            return np.delete(np.arange(self._rows.size), self._gone)
+        rows = np.flatnonzero(np.isin(self._rows, allowed))
+        return np.setdiff1d(rows, self._gone, assume_unique=True)
+
+    def _scan(self, query: Vectors, skipped: int = 0) -> NDArray[np.float32]:
+        """The product of every row with the query, shape (n,); without the first parts."""
+        query = np.ascontiguousarray(query, dtype=np.float32)
+        parts = self._parts[skipped:]
+        products = np.empty(sum(map(len, parts)), dtype=np.float32)
+        start = 0
+        for part in parts:
+            faiss.fvec_inner_products_ny(  # type: ignore[attr-defined]
+                faiss.swig_ptr(products[start:]),
+                faiss.swig_ptr(query),
+                faiss.swig_ptr(part),
+                self.dimension,
+                len(part),
+            )
+            start += len(part)
+        return products
+
+    def _take(self, rows: Ids) -> Vectors:
+        """The vectors of some rows, given in ascending order."""
+        if len(self._parts) == 1:
+            return self._parts[0][rows]
+        found, start = [np.empty((0, self.dimension), dtype=np.float32)], 0
+        for part in self._parts:
+            first, last = np.searchsorted(rows, (start, start + len(part)))
+            if first < last:
+                found.append(part[rows[first:last] - start])
+            start += len(part)
+        return np.concatenate(found)
 
 
-def to_bytes(ids: Ids, vectors: Vectors) -> bytes:
-    """Ids and unit vectors in FAISS's file format."""
-    index = faiss.IndexIDMap2(faiss.IndexFlatIP(vectors.shape[1]))
-    index.add_with_ids(np.ascontiguousarray(vectors), ids)
-    return bytes(faiss.serialize_index(index))
+def _buffer(flat: faiss.IndexFlatIP) -> Vectors:
+    """A view of FAISS's buffer, shape (n, d); valid until the next `add`."""
+    buffer: Vectors = faiss.rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d)
+    return buffer.reshape(flat.ntotal, flat.d)
 
 
-def from_bytes(data: bytes) -> tuple[Ids, Vectors]:
-    """Ids and unit vectors of `to_bytes`. Only for checked data: FAISS checks nothing."""
-    index: Any = faiss.deserialize_index(np.frombuffer(data, dtype=np.uint8))
-    ids: Ids = faiss.vector_to_array(index.id_map)
-    flat: Any = faiss.downcast_index(index.index)
-    vectors: Vectors = faiss.rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d).copy()
-    return ids, vectors.reshape(flat.ntotal, flat.d)
+def top(close: NDArray[np.float32], limit: int) -> Ids:
+    """Positions that are perhaps among the `limit` best, ascending."""
+    place = close.size - limit
+    if place <= 0:
+        return np.arange(close.size)
+    return np.flatnonzero(close >= np.partition(close, place)[place] - np.float32(FLOAT32_SLACK))

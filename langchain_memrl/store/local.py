@@ -1,10 +1,11 @@
 """The embedded store: a SQLite sidecar that holds the truth, and vector indexes beside it."""
 
 import logging
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_memrl.config import LearningConfig
 from langchain_memrl.errors import StoreCorruptError, StoreError, StoreNotFoundError
@@ -20,6 +21,7 @@ from langchain_memrl.store.base import (
     RewardEntry,
     Vector,
 )
+from langchain_memrl.store.commits import Commits
 from langchain_memrl.store.connection import MEMORY
 from langchain_memrl.store.filters import Clause, compile_filter
 from langchain_memrl.store.pools import find_pool
@@ -29,6 +31,8 @@ from langchain_memrl.store.vectors import VectorCache
 from langchain_memrl.types import Episode, Memory, Reinforcement
 
 logger = logging.getLogger("langchain_memrl")
+
+R = TypeVar("R")
 
 PAGE = 200
 
@@ -47,6 +51,7 @@ class LocalStore(Upkeep):
         create: bool = True,
         read_only: bool = False,
         seed: int | None = None,
+        exact: bool = False,
         now: Callable[[], datetime] = rows.utc_now,
     ) -> None:
         """Open a bank, or make one.
@@ -57,12 +62,14 @@ class LocalStore(Upkeep):
             create: Whether a missing bank is made.
             read_only: Open without writing.
             seed: Makes the secret of a new in-memory bank repeatable.
+            exact: Whether large namespaces are searched exactly too.
             now: The clock.
         """
         folder = None if str(location) == MEMORY else Path(location).expanduser()
         self._now = now
         self._sidecar = Sidecar(folder, create=create, read_only=read_only)
-        self._vectors = VectorCache(folder)
+        self._commits = Commits(self._sidecar.write)
+        self._vectors = VectorCache(folder, exact=exact)
         if not read_only:
             fixed = seed if folder is None else None
             self._initialize(learning or LearningConfig(), fixed)
@@ -141,19 +148,23 @@ class LocalStore(Upkeep):
         """See `MemoryStore.record`."""
         if not any(record.episode_id for record in records):
             return list(records)
-        with self._sidecar.write() as db:
-            return [
+        return self._commit(
+            lambda db: [
                 recalls.record(db, record, self._stamp()) if record.episode_id else record
                 for record in records
             ]
+        )
 
     # --- learning -------------------------------------------------------------------------------
 
     def reinforce(self, entries: Sequence[RewardEntry]) -> list[Reinforcement]:
         """See `MemoryStore.reinforce`."""
-        with self._sidecar.write() as db:
+
+        def work(db: sqlite3.Connection) -> list[Reinforcement]:
             learning, now = meta.learning(db), self._stamp()
             return [ledger.reinforce(db, entry, learning, now) for entry in entries]
+
+        return self._commit(work)
 
     def remember(
         self,
@@ -162,7 +173,8 @@ class LocalStore(Upkeep):
         model: Fingerprint | None = None,
     ) -> list[str]:
         """See `MemoryStore.remember`."""
-        with self._sidecar.write() as db:
+
+        def work(db: sqlite3.Connection) -> list[str]:
             meta.claim_model(db, model)
             learning, now = meta.learning(db), self._stamp()
             return [
@@ -170,11 +182,21 @@ class LocalStore(Upkeep):
                 for memory, vector in zip(memories, vectors, strict=True)
             ]
 
+        return self._commit(work)
+
     def hold(self, answer: HeldAnswer, vector: Vector, model: Fingerprint | None = None) -> None:
         """See `MemoryStore.hold`."""
-        with self._sidecar.write() as db:
+
+        def work(db: sqlite3.Connection) -> None:
             meta.claim_model(db, model)
             ledger.hold(db, answer, vector, meta.learning(db), self._stamp())
+
+        self._commit(work)
+
+    def _commit(self, work: Callable[[sqlite3.Connection], R]) -> R:
+        """Run a call's work in a transaction that other threads' calls may share."""
+        self._sidecar.check_open()
+        return self._commits.run(work)
 
     def _stamp(self) -> str:
         return rows.stamp(self._now())
@@ -270,3 +292,4 @@ class LocalStore(Upkeep):
             logger.warning("the vector index was not saved (%s); it will be rebuilt", error)
         finally:
             self._sidecar.close()
+            self._vectors.close()

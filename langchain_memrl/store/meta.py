@@ -5,6 +5,7 @@ import secrets
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,11 @@ def learning(db: sqlite3.Connection) -> LearningConfig:
     Raises:
         StoreCorruptError: They cannot be read.
     """
-    text = get_meta(db, "learning")
+    return _parse_learning(get_meta(db, "learning"))
+
+
+@lru_cache(maxsize=16)
+def _parse_learning(text: Any) -> LearningConfig:
     try:
         return LearningConfig(**load("the bank's learning settings", text))
     except (TypeError, ConfigError) as error:

@@ -3,7 +3,6 @@
 A `+` before a column keeps SQLite from using that column's index: an id is always the faster way.
 """
 
-import dataclasses
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +30,6 @@ from langchain_memrl.store.meta import fingerprint, next_change
 from langchain_memrl.types import Episode, Memory
 
 BATCH = 500
-MEMORY_FIELDS = tuple(field.name for field in dataclasses.fields(Memory))
 MEMORY_SQL = """
     SELECT m.id, m.namespace, i.text, e.lesson, e.trajectory, m.outcome, m.q, m.updates,
            m.selections, e.parents, e.derived_from, e.episode_id, m.source, m.trust,
@@ -80,15 +78,15 @@ def to_memory(row: tuple[Any, ...]) -> Memory:
     """
     if memory_checksum(row) != row[-1]:
         raise StoreCorruptError(f"memory {row[0]!r} does not fit its checksum; {RESTORE}")
-    fields = dict(zip(MEMORY_FIELDS, row[:-1], strict=True))
-    for name in ("parents", "derived_from"):
-        fields[name] = () if fields[name] == "[]" else tuple(json.loads(fields[name]))
-    for name in ("created_at", "updated_at"):
-        fields[name] = to_time(fields[name])
-    for name in ("disabled", "pinned"):
-        fields[name] = bool(fields[name])
-    fields["metadata"] = {} if fields["metadata"] == "{}" else json.loads(fields["metadata"])
-    return Memory(**fields)
+    values = list(row[:-1])  # in the order of Memory's own fields
+    values[9:11] = _ids(row[9]), _ids(row[10])
+    values[14:16] = to_time(row[14]), to_time(row[15])
+    values[16:] = bool(row[16]), bool(row[17]), {} if row[18] == "{}" else json.loads(row[18])
+    return Memory(*values)
+
+
+def _ids(text: str) -> tuple[str, ...]:
+    return () if text == "[]" else tuple(json.loads(text))
 
 
 def find_memories(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> dict[str, Memory]:
@@ -147,20 +145,23 @@ def insert_memory(
         "created_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'trusted', ?)",
         (new.id, new.namespace, intent_id, q_init, q_init, new.outcome, new.source, now),
     ).lastrowid
+    parents, metadata = json.dumps(new.parents or ()), json.dumps(new.metadata, ensure_ascii=False)
+    texts = (new.id, new.namespace, new.intent, new.lesson, new.trajectory, new.outcome)
+    origin = (parents, "[]", new.episode_id, new.source, "trusted", now, now)
     db.execute(
         "INSERT INTO experiences (seq, episode_id, parents, derived_from, updated_at, "
-        "metadata, lesson, trajectory) VALUES (?, ?, ?, '[]', ?, ?, ?, ?)",
+        "metadata, lesson, trajectory, checksum) VALUES (?, ?, ?, '[]', ?, ?, ?, ?, ?)",
         (
             seq,
             new.episode_id,
-            json.dumps(new.parents or ()),
+            parents,
             now,
-            json.dumps(new.metadata, ensure_ascii=False),
+            metadata,
             new.lesson,
             new.trajectory,
+            checksum(*texts, *origin, metadata),  # see `memory_checksum`
         ),
     )
-    seal(db, int(seq or 0))
 
 
 def _insert_intent(db: sqlite3.Connection, new: NewMemory, vector: Vector) -> int:

@@ -3,7 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_memrl.store.index import FaissIndex, NumpyIndex, from_bytes, to_bytes
+from langchain_memrl.store import index as index_module
+from langchain_memrl.store.coarse import LargeIndex
+from langchain_memrl.store.index import FaissIndex, NumpyIndex
 
 DIMENSION = 4
 
@@ -19,7 +21,7 @@ def filled(kind, rows, first=1):
     return index
 
 
-@pytest.fixture(params=[NumpyIndex, FaissIndex])
+@pytest.fixture(params=[NumpyIndex, FaissIndex, LargeIndex])
 def kind(request):
     return request.param
 
@@ -76,13 +78,6 @@ def test_the_vectors_come_back_as_they_went_in(kind):
     assert np.array_equal(index.vectors, rows[1:49])
 
 
-def test_bytes_bring_back_ids_and_vectors():
-    rows, ids = units(np.random.default_rng(0).normal(size=(5, 8))), np.array([2, 3, 5, 8, 13])
-    back_ids, back_rows = from_bytes(to_bytes(ids, rows))
-    assert back_ids.tolist() == ids.tolist()
-    assert np.array_equal(back_rows, rows)
-
-
 def test_near_ties_are_ordered_as_the_reference_orders_them():
     # A thousand rows within float32 noise of each other: their raw products are in random order.
     rng = np.random.default_rng(2)
@@ -112,10 +107,26 @@ steps = st.one_of(
 )
 
 
-@given(st.lists(steps, min_size=2, max_size=15), vectors)
-def test_faiss_gives_the_ids_and_the_values_of_the_reference(program, last):
+@given(
+    st.lists(vectors, max_size=12),
+    st.lists(steps, min_size=2, max_size=15),
+    vectors,
+    st.sampled_from([1, 3 * 4 * DIMENSION, index_module.PIECE_BYTES]),
+)
+def test_faiss_gives_the_ids_and_the_values_of_the_reference(mapped, program, last, piece_bytes):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_module, "PIECE_BYTES", piece_bytes)
+        run_beside_the_reference(mapped, program, last)
+
+
+def run_beside_the_reference(mapped, program, last):
     reference, fast = NumpyIndex(DIMENSION), FaissIndex(DIMENSION)
     next_id = 1
+    if mapped:
+        rows, next_id = units(mapped), 1 + len(mapped)
+        rows.flags.writeable = False
+        fast = FaissIndex.mapped(np.arange(1, next_id), rows)
+        reference.add(np.arange(1, next_id), rows)
     for name, *arguments in [*program, ("search", last, 5, None)]:
         if name == "add":
             rows = units(arguments[0])
@@ -133,3 +144,4 @@ def test_faiss_gives_the_ids_and_the_values_of_the_reference(program, last):
             assert got.ids.tolist() == expected.ids.tolist()
             assert got.similarity.tolist() == expected.similarity.tolist()
     assert np.array_equal(reference.vectors, fast.vectors)
+    assert np.array_equal(reference.ids, fast.ids)
