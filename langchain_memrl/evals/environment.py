@@ -219,3 +219,12 @@ class Suite:
     exceptions: Mapping[str, str] = field(default_factory=dict)
     once: bool = False
     typical: Typical | None = None
+
+    def as_settings(self) -> dict[str, Any]:
+        """What the header of the records has to say of it."""
+        told = {"note": self.note, "exceptions": dict(self.exceptions)}
+        return {
+            "simulated": self.simulated,
+            **self.settings,
+            **{name: value for name, value in told.items() if value},
+        }

@@ -65,7 +65,7 @@ def run(
         InputError: The folder cannot be written or holds another run.
         MemRLError: The environment is down; what was answered is kept.
     """
-    chosen = {**settings.as_header(), "simulated": suite.simulated, **suite.settings}
+    chosen = settings.as_header() | suite.as_settings()
     header = Header(suite.name, model_name, chosen, {**versions(), **suite.versions})
     for path in sorted(out.glob("*.jsonl")):
         check_header(path, header)  # none of them may be another run's

@@ -59,6 +59,20 @@ class Experiment:
         """Whether any of it is simulation: no model was asked."""
         return any(is_simulated(header) for header in self.headers)
 
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What the suite has to say wherever its numbers are shown."""
+        told = (str(header.settings.get("note", "")) for header in self.headers)
+        return tuple(filter(None, dict.fromkeys(told)))
+
+    @property
+    def exceptions(self) -> dict[str, str]:
+        """Tasks that could not be solved where it was run, and why."""
+        found: dict[str, str] = {}
+        for header in self.headers:
+            found |= header.settings.get("exceptions", {})
+        return found
+
 
 def is_simulated(header: Header) -> bool:
     """Whether the tasks and the agent were simulated."""

@@ -26,7 +26,9 @@ from langchain_memrl.evals.databases.tasks import load_tasks
 from langchain_memrl.evals.environment import Setup, Situation
 from langchain_memrl.evals.estimate import estimate
 from langchain_memrl.evals.exceptions import exception_lines
+from langchain_memrl.evals.findings import notes
 from langchain_memrl.evals.loop import records, run
+from langchain_memrl.evals.reading import read_experiment
 from langchain_memrl.evals.records import EpisodeRecord, read_records
 from langchain_memrl.evals.settings import RunSettings
 from langchain_memrl.evals.suites import lifelong_db
@@ -517,7 +519,10 @@ def test_the_header_names_the_agent_the_server_and_the_data(prepared, data, tmp_
     header = read_records(file).header
     assert header.settings["agent"] == "oracle"
     assert header.settings["steps"] == 3
-    assert header.settings["exceptions"] == {}
+    assert (
+        header.settings["note"]
+        == "agent oracle: runs the ground truth; it measures the environment"
+    )
     assert header.settings["data"] == load_tasks(data).hashes
     assert "MariaDB" in header.versions["database"]
     assert "unix_socket" not in file.read_text()
@@ -563,6 +568,10 @@ def test_exceptions_are_listed_with_their_reason_and_counted_apart(prepared, mon
     suite = prepared(agent="oracle", data=write_tasks(tmp_path / "db.json", tasks))
     assert suite.exceptions == {"6": "a tie"}
     settings = RunSettings((ARMS["none"],), seeds=1, protocol="stream")
+    run(suite, settings, tmp_path / "out")
+    shown = notes(read_experiment(tmp_path / "out"))
+    assert "Agent oracle: runs the ground truth; it measures the environment." in shown
+    assert "Nobody can solve task 6 here, it counts as failed: a tie." in shown
     found = [one for one in records(suite, settings) if isinstance(one, EpisodeRecord)]
     assert exception_lines(suite, found) == [
         "1 of 3 pass.",

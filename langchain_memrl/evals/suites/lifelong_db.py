@@ -167,7 +167,6 @@ def prepare(setup: Setup) -> Iterator[Suite]:
         dsn = setup.dsn or os.environ.get(DSN, "")
         address = Address.parse(dsn) if dsn else stack.enter_context(PrivateServer()).address
         version = server_version(address)
-        exceptions = _exceptions(data.tasks) if "MariaDB" in version else {}
 
         def make(chosen: Setup) -> Environment:
             who = (
@@ -188,11 +187,10 @@ def prepare(setup: Setup) -> Iterator[Suite]:
                 "data": dict(data.hashes),
                 "embeddings": "wordllama",
                 "prompts": _digest(json.dumps(prompts)),
-                "exceptions": exceptions,
             },
             versions={"database": version},
             note=f"agent {agent}: {SCRIPTED[agent].about}" if agent in SCRIPTED else "",
-            exceptions=exceptions,
+            exceptions=_exceptions(data.tasks) if "MariaDB" in version else {},
             typical=_typical(agent, data.tasks, prompts),
         )
 
