@@ -47,7 +47,15 @@ HOMES = {
     "typer": {"cli"},
 }
 WITHOUT_LANGCHAIN = {name for name, row in ROW.items() if row <= ROW["store"]}
-WHERE_USED = {"langchain_openai", "matplotlib", "wordllama", "xllamacpp", "openevals", "IPython"}
+WHERE_USED = {
+    "langchain_openai",
+    "matplotlib",
+    "wordllama",
+    "xllamacpp",
+    "openevals",
+    "IPython",
+    "pymysql",
+}
 UNSAFE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "yaml"}
 UNSAFE_NAMES = {"eval", "exec", "__import__"}
 

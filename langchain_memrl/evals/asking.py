@@ -40,11 +40,22 @@ def ask(
         sample: Whether to draw an answer instead of the likeliest.
         render: How memories enter the prompt; see `create_memrl_graph`.
     """
-    prompt = to_prompt(messages, [_as_shown(scored) for scored in memories], render, b"")
+    return say(model, with_memories(messages, memories, render), sample=sample)
+
+
+def with_memories(
+    messages: Sequence[BaseMessage], memories: Sequence[ScoredMemory], render: Render = "turns"
+) -> list[BaseMessage]:
+    """A conversation, the task last, with memories in it."""
+    return to_prompt(messages, [_as_shown(scored) for scored in memories], render, b"")
+
+
+def say(model: Any, prompt: Sequence[BaseMessage], *, sample: bool = False) -> Reply:
+    """Send a prompt as it stands."""
     runnable = model if hasattr(model, "invoke") else RunnableLambda(model)
     if sample and hasattr(model, "bind_tools"):
         runnable = model.bind(temperature=SAMPLED)
-    reply = runnable.invoke(prompt)
+    reply = runnable.invoke(list(prompt))
     if not isinstance(reply, AIMessage):
         return Reply(str(reply))
     usage: Any = reply.usage_metadata or {}

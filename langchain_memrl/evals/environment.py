@@ -23,9 +23,11 @@ SUITE = Suite("lookups", Lookups)
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.embeddings import Embeddings
 
@@ -40,10 +42,12 @@ class Task:
     Attributes:
         id: Its name in the records; unique in its environment.
         text: What is asked, and what is embedded; unique too.
+        held_out: Whether a transfer keeps it for the end. Where no task says so, a share is drawn.
     """
 
     id: str
     text: str
+    held_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +144,36 @@ class Setup:
         tasks: How many tasks; None for the suite's own number. The loop takes the first ones of
             a suite that does not care.
         model: A chat model, for suites that ask one.
+        data: The user's own download, for suites that come without their tasks.
+        agent: Who tries the tasks, where a suite has a choice; empty for its own.
+        steps: How many steps a try may take; None for the suite's own number.
+        dsn: The address of a server to use, for suites that need one; never recorded.
+        prompts: A file with prompts of one's own.
     """
 
     world: str = ""
     seed: int = 0
     tasks: int | None = None
     model: Any = None
+    data: Path | None = None
+    agent: str = ""
+    steps: int | None = None
+    dsn: str = ""
+    prompts: Path | None = None
+
+
+class Typical(NamedTuple):
+    """What a try costs, roughly.
+
+    Attributes:
+        prompt_tokens: Tokens sent.
+        completion_tokens: Tokens received.
+        seconds: How long it takes.
+    """
+
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +193,14 @@ class Suite:
         model_settings: How it is asked: `max_tokens`, `stop`.
         knows_truth: Whether `Environment.oracle` is written.
         about: What each world is, in a few words.
+        needs_data: Where to get the data that it needs, in one sentence; empty: it needs none.
+        prepare: Reads the data, starts what all its environments share, and gives the suite to run.
+        settings: What was chosen when it was prepared, for the header of the records.
+        versions: Versions of its environment, for the same place.
+        note: What has to be said wherever its numbers are shown.
+        exceptions: Tasks that cannot be solved here, and why; counted, and listed beside.
+        once: Whether nothing can be learned, so that one pass without memory is all there is to do.
+        typical: What a try costs; None: unknown.
     """
 
     name: str
@@ -178,3 +214,20 @@ class Suite:
     model_settings: Mapping[str, Any] = field(default_factory=dict)
     knows_truth: bool = False
     about: Mapping[str, str] = field(default_factory=dict)
+    needs_data: str = ""
+    prepare: Callable[[Setup], AbstractContextManager["Suite"]] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+    exceptions: Mapping[str, str] = field(default_factory=dict)
+    once: bool = False
+    typical: Typical | None = None
+
+    def as_settings(self) -> dict[str, Any]:
+        """What the header of the records has to say of it."""
+        told = {"note": self.note, "exceptions": dict(self.exceptions)}
+        return {
+            "simulated": self.simulated,
+            **self.settings,
+            **{name: value for name, value in told.items() if value},
+        }

@@ -83,6 +83,12 @@ def notes(experiment: Experiment) -> list[str]:
             "Simulation: tasks and agent are simulated with a known truth; no language model was "
             "asked. What holds here need not hold for yours."
         )
+    found += [f"{said[0].upper()}{said[1:]}." for said in experiment.said]
+    for reason in dict.fromkeys(experiment.exceptions.values()):
+        tasks = [task for task, why in experiment.exceptions.items() if why == reason]
+        found.append(
+            f"Nobody can solve task {', '.join(tasks)} here, it counts as failed: {reason}."
+        )
     pairs = {(run.key.world, run.key.seed) for run in experiment.runs}
     if len(pairs) * len(experiment.arms) > len(experiment.runs):
         found.append("Some arms lack worlds or seeds that others have: their means are not alike.")

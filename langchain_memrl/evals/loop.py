@@ -83,9 +83,9 @@ def run(
         asks[world] = fingerprint(environment, settings.tasks)
         tasks = environment.tasks[: settings.tasks]
         sizes[world] = sum(len(batch.tasks) for batch in plan(settings, tasks, setup.seed))
-    chosen = settings.as_header() | {"simulated": suite.simulated, "asks": asks}
+    chosen = settings.as_header() | suite.as_settings() | {"asks": asks}
     chosen["source"] = [source] if source else []
-    header = Header(suite.name, model_name, chosen, dict(versions()))
+    header = Header(suite.name, model_name, chosen, {**versions(), **suite.versions})
     header, anew = fitting(out, header, accept_edits=accept_edits)
     paths = [record_path(out, world) for world in settings.worlds]
     with ExitStack() as stack:

@@ -86,6 +86,9 @@ def _cut(
 
 def _split(tasks: list[Task], share: float, seed: int) -> tuple[list[Task], list[Task]]:
     """Tasks to train on and tasks to hold out, at least one of each where there are two."""
+    named = [task for task in tasks if task.held_out]
+    if named:
+        return [task for task in tasks if not task.held_out], named
     draw = random.Random(f"held out {seed}")  # noqa: S311
     count = min(max(1, round(share * len(tasks))), len(tasks) - 1)
     chosen = {task.id for task in draw.sample(tasks, count)}

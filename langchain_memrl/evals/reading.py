@@ -65,6 +65,20 @@ class Experiment:
         named = any(header.model for header in self.headers)
         return named or (not self.simulated and any(run.tokens for run in self.runs))
 
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What the suite has to say wherever its numbers are shown."""
+        told = (str(header.settings.get("note", "")) for header in self.headers)
+        return tuple(filter(None, dict.fromkeys(told)))
+
+    @property
+    def exceptions(self) -> dict[str, str]:
+        """Tasks that could not be solved where it was run, and why."""
+        found: dict[str, str] = {}
+        for header in self.headers:
+            found |= header.settings.get("exceptions", {})
+        return found
+
 
 def is_simulated(header: Header) -> bool:
     """Whether the tasks and the agent were simulated."""

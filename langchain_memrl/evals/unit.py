@@ -193,7 +193,7 @@ class UnitRun:
                 task,
                 epoch=batch.epoch,
                 progress=batch.progress(place),
-                lessons=self._arm.lessons,
+                lessons=self._arm.lessons and self._arm.remembers and not batch.frozen,
                 sample=self._arm.sample,
             )
             for place, task in enumerate(batch.tasks)

@@ -11,8 +11,9 @@ from langchain_memrl.importing import describe, import_object
 
 @cache
 def find_suites() -> dict[str, str]:
-    """The module of each suite in this folder."""
-    return {module.name: f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)}
+    """The module of each suite in this folder, by the suite's name."""
+    names = (module.name for module in pkgutil.iter_modules(__path__))
+    return {name.replace("_", "-"): f"{__name__}.{name}" for name in names}
 
 
 def load_suite(name: str) -> Suite:
