@@ -532,7 +532,7 @@ def test_the_header_names_the_agent_the_server_and_the_data(prepared, data, tmp_
         prepared(agent="oracle", steps=3, data=other),
         prepared(agent="random", steps=3),
     ):
-        with pytest.raises(InputError, match=r"another run's: settings.(data|agent)"):
+        with pytest.raises(InputError, match=r"another run.s: .*--(data|agent) is"):
             run(changed, settings, tmp_path / "out")
 
 
