@@ -76,6 +76,12 @@ def _choice(best: str, usable: Sequence[str], values: Values, where: str) -> str
             f"Use no memory here: even {best}, the best arm with memory, solves surely less than "
             f"no memory, by {by}."
         )
+    if not gain.difference.known and gain.difference.mean:
+        chosen = f"{_set_up(best)}{_or(ties)}" if gain.difference.mean > 0 else "no memory"
+        return (
+            f"Use {chosen}: {best} differs from no memory by {gain.difference.mean:+.3f} in each "
+            f"of {gain.difference.count} seeds. They agree exactly, so chance cannot be judged."
+        )
     if not gain.ahead:
         return (
             "No arm with memory can be told from no memory here, so there is no reason yet to use "

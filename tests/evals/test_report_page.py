@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 from synthetic import make_records, make_run, write_folder
 
+from langchain_memrl.evals.advice import _choice
 from langchain_memrl.evals.contents import all_figures, arm_columns, more_arm_columns
 from langchain_memrl.evals.figures import curve_figure
 from langchain_memrl.evals.findings import caveat, findings, notes
@@ -435,3 +436,13 @@ def test_a_figure_shows_itself_in_a_notebook(experiment: Experiment) -> None:
     figure = all_figures(experiment, tabulate(experiment))[0]
     assert figure._repr_svg_().startswith("<svg")
     assert figure._repr_svg_().count("<style>") == 1
+
+
+@pytest.mark.parametrize(("gain", "said"), [(1.0, "Use memrl"), (-0.5, "Use no memory")])
+def test_seeds_that_agree_exactly_still_lead_to_advice(gain: float, said: str) -> None:
+    pairs = [("", seed) for seed in range(5)]
+    values = {"none": dict.fromkeys(pairs, 0.5), "memrl": dict.fromkeys(pairs, 0.5 + gain)}
+    found = _choice("memrl", ["memrl"], values, "")
+    assert found.startswith(said)
+    assert "in each of 5 seeds" in found
+    assert "chance cannot be judged" in found
