@@ -54,7 +54,7 @@ def fit(recall: Recall, max_tokens: int) -> tuple[list[ShownMemory], list[Cut]]:
     Returns:
         The memories as shown, best first, and everything that was cut.
     """
-    memories = [_shown(scored) for scored in recall.memories]
+    memories = [as_shown(scored) for scored in recall.memories]
     lessons, left = _fit_lessons(memories, max_tokens)
     shown: list[ShownMemory] = []
     cuts: list[Cut] = []
@@ -94,7 +94,8 @@ def _fit_lessons(
     return lessons, 0
 
 
-def _shown(scored: ScoredMemory) -> ShownMemory:
+def as_shown(scored: ScoredMemory) -> ShownMemory:
+    """What a prompt is told of a recalled memory."""
     memory = scored.memory
     return ShownMemory(
         id=memory.id,

@@ -12,6 +12,10 @@ from langchain_memrl.store.bare import BareVec, loads_extensions
 K = 5
 
 
+class UnusableError(Exception):
+    """A store is installed and cannot be used on this machine, for the reason given."""
+
+
 class Rival(NamedTuple):
     """One open store, filled with the tasks.
 
@@ -56,7 +60,7 @@ def _langgraph_memory(tasks: Tasks, folder: Path, stack: ExitStack) -> Rival:
 
 def _langgraph_sqlite(tasks: Tasks, folder: Path, stack: ExitStack) -> Rival:
     if not loads_extensions():
-        raise NotImplementedError("this Python's sqlite3 cannot load the extension sqlite-vec")
+        raise UnusableError("this Python's sqlite3 cannot load the extension sqlite-vec")
     module: Any = importlib.import_module("langgraph.store.sqlite")
     index = {"dims": tasks.vectors.shape[1], "embed": tasks, "fields": ["text"]}
     place = str(folder / "store.sqlite")
@@ -214,7 +218,7 @@ def open_rivals(tasks: Tasks, folder: Path) -> Iterator[tuple[dict[str, Rival], 
                 found[name] = rival
             except ImportError as error:
                 missing[name] = f"not installed ({error.name})"
-            except NotImplementedError as error:
+            except UnusableError as error:
                 missing[name] = str(error)
             except Exception as error:  # whatever a stranger raises is told, not hidden
                 missing[name] = f"cannot be used here ({type(error).__name__}: {error})"

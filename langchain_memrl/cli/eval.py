@@ -155,7 +155,7 @@ def _run(
     from langchain_memrl.evals.records import read_records
     from langchain_memrl.evals.settings import RunSettings, choose_worlds
 
-    chosen = choose_arms(arms, suite, guard=options["guard"])
+    chosen = choose_arms(arms, suite, guard=options["guard"], batch=options["batch"])
     settings = RunSettings(chosen, worlds=choose_worlds(worlds, suite), **options)
     console = Console()
     expected = estimate(suite, settings, jobs)

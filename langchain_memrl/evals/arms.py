@@ -87,15 +87,19 @@ ARMS: dict[str, Arm] = {
 }
 
 
-def choose_arms(names: Sequence[str] | None, suite: Suite, *, guard: bool) -> tuple[Arm, ...]:
+def choose_arms(
+    names: Sequence[str] | None, suite: Suite, *, guard: bool, batch: int
+) -> tuple[Arm, ...]:
     """Arms by name, in the order given; all that make sense for a suite where None are named.
 
     Raises:
-        InputError: An unknown name, one twice, or an oracle where the suite knows no truth.
+        InputError: An unknown name, one twice, or an oracle where the suite knows no truth, or a
+            placebo without other episodes in its batch.
     """
     if names is None:
-        # Under the guard there is no earlier attempt at the same task that Reflexion could see.
-        useless = {"oracle": not suite.knows_truth, "reflexion": guard}
+        # Under the guard there is no earlier attempt at the same task that Reflexion could see;
+        # in a batch of one there are no rewards of other episodes.
+        useless = {"oracle": not suite.knows_truth, "reflexion": guard, "placebo": batch < 2}
         return tuple(arm for name, arm in ARMS.items() if not useless.get(name))
     unknown = [name for name in names if name not in ARMS]
     if unknown or not names:
@@ -106,4 +110,9 @@ def choose_arms(names: Sequence[str] | None, suite: Suite, *, guard: bool) -> tu
         raise InputError(f"an arm is named twice in {', '.join(names)}")
     if "oracle" in names and not suite.knows_truth:
         raise InputError(f"the suite {suite.name} knows no truth, so it has no oracle arm")
+    if batch < 2 and any(ARMS[name].shuffled for name in names):
+        raise InputError(
+            "placebo is told the rewards of the other episodes of its batch, and --batch is "
+            f"{batch}; give at least 2"
+        )
     return tuple(ARMS[name] for name in names)

@@ -8,8 +8,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableLambda
 
-from langchain_memrl.rendering import Render, to_prompt
-from langchain_memrl.types import ScoredMemory, ShownMemory
+from langchain_memrl.rendering import Render, as_shown, to_prompt
+from langchain_memrl.types import ScoredMemory
 
 SAMPLED = 1.0
 """Temperature of an independent draw."""
@@ -47,7 +47,7 @@ def with_memories(
     messages: Sequence[BaseMessage], memories: Sequence[ScoredMemory], render: Render = "turns"
 ) -> list[BaseMessage]:
     """A conversation, the task last, with memories in it."""
-    return to_prompt(messages, [_as_shown(scored) for scored in memories], render, b"")
+    return to_prompt(messages, [as_shown(scored) for scored in memories], render, b"")
 
 
 def say(model: Any, prompt: Sequence[BaseMessage], *, sample: bool = False) -> Reply:
@@ -68,16 +68,3 @@ def word_embeddings() -> Embeddings:
     from langchain_memrl.offline import WordLlamaEmbeddings
 
     return WordLlamaEmbeddings()
-
-
-def _as_shown(scored: ScoredMemory) -> ShownMemory:
-    memory = scored.memory
-    return ShownMemory(
-        id=memory.id,
-        intent=memory.intent,
-        lesson=memory.lesson,
-        trajectory=memory.trajectory,
-        outcome=memory.outcome,
-        similarity=scored.similarity,
-        q_value=memory.q_value,
-    )

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.embeddings import Embeddings
 
+from langchain_memrl.errors import InputError
 from langchain_memrl.offline import HashingEmbeddings
 from langchain_memrl.types import ScoredMemory
 
@@ -130,8 +131,11 @@ class Environment(ABC):
         return HashingEmbeddings()
 
     def oracle(self, situation: Situation) -> Mapping[str, Any]:
-        """A filter of `recall` that lets through only memories that truly help with a task."""
-        raise NotImplementedError
+        """A filter of `recall` that lets through only memories that truly help with a task.
+
+        Asked only where the suite says that it knows the truth.
+        """
+        raise InputError(f"{type(self).__name__} has no oracle; leave knows_truth out, or write it")
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,8 +64,7 @@ class Commits:
         self._waiting.append(job)
         with self._turn:
             if not job.is_done:
-                jobs = [*self._waiting]
-                self._waiting.clear()
+                jobs = [self._waiting.popleft() for _ in range(len(self._waiting))]
                 self._commit(jobs if job in jobs else [job, *jobs])
         if job.error is not None:
             raise job.error

@@ -118,11 +118,9 @@ class FaissIndex:
     @property
     def vectors(self) -> Vectors:
         """See `VectorIndex.vectors`."""
-        return np.delete(self._all(), self._gone, axis=0)
-
-    def _all(self) -> Vectors:
         empty = np.empty((0, self.dimension), dtype=np.float32)
-        return np.concatenate([empty, *self._parts])
+        rows = np.concatenate([empty, *self._parts])
+        return np.delete(rows, self._gone, axis=0) if self._gone.size else rows
 
     def add(self, ids: Ids, vectors: Vectors) -> None:
         """See `VectorIndex.add`."""

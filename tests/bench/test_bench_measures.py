@@ -14,7 +14,7 @@ from langchain_memrl.bench.figure import draw
 from langchain_memrl.bench.floors import reference_retrieval
 from langchain_memrl.bench.plan import Step
 from langchain_memrl.bench.report import as_json, as_table
-from langchain_memrl.bench.rivals import Known, Rival, open_rivals
+from langchain_memrl.bench.rivals import Known, Rival, UnusableError, open_rivals
 from langchain_memrl.bench.timing import summary
 
 CALLS = {
@@ -143,7 +143,7 @@ def test_a_store_that_is_missing_too_slow_or_broken_is_told(tmp_path, monkeypatc
         return Rival(lambda n: 1 / 0, lambda n: None, durable=True)
 
     def unable(tasks, folder, stack):
-        raise NotImplementedError("this Python cannot")
+        raise UnusableError("this Python cannot")
 
     opened = {
         "absent": Known(absent),

@@ -49,20 +49,23 @@ def test_the_arms_are_configured_as_the_baselines_of_the_paper():
 
 def test_arms_are_chosen_by_name_and_an_unknown_one_lists_the_known():
     worlds = load_suite("worlds")
-    assert [arm.name for arm in choose_arms(["memrl", "rag"], worlds, guard=False)] == [
+    assert [arm.name for arm in choose_arms(["memrl", "rag"], worlds, guard=False, batch=4)] == [
         "memrl",
         "rag",
     ]
-    assert [arm.name for arm in choose_arms(None, worlds, guard=False)] == [*ARMS]
-    guarded = {arm.name for arm in choose_arms(None, worlds, guard=True)}
+    assert [arm.name for arm in choose_arms(None, worlds, guard=False, batch=4)] == [*ARMS]
+    guarded = {arm.name for arm in choose_arms(None, worlds, guard=True, batch=4)}
     assert {*ARMS} - guarded == {"reflexion"}
-    assert "oracle" not in {arm.name for arm in choose_arms(None, small.SLOW, guard=False)}
+    assert "oracle" not in {arm.name for arm in choose_arms(None, small.SLOW, guard=False, batch=4)}
     with pytest.raises(InputError, match=r"unknown arm raq; known are none, .*memrl"):
-        choose_arms(["rag", "raq"], worlds, guard=False)
+        choose_arms(["rag", "raq"], worlds, guard=False, batch=4)
     with pytest.raises(InputError, match="twice"):
-        choose_arms(["rag", "rag"], worlds, guard=False)
+        choose_arms(["rag", "rag"], worlds, guard=False, batch=4)
     with pytest.raises(InputError, match="knows no truth"):
-        choose_arms(["oracle"], small.SLOW, guard=False)
+        choose_arms(["oracle"], small.SLOW, guard=False, batch=4)
+    assert "placebo" not in {arm.name for arm in choose_arms(None, worlds, guard=False, batch=1)}
+    with pytest.raises(InputError, match="--batch is 1; give at least 2"):
+        choose_arms(["memrl", "placebo"], worlds, guard=False, batch=1)
     with pytest.raises(InputError, match="ranking"):
         Arm("x", "", ranking="best")
 
