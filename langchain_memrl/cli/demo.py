@@ -120,8 +120,8 @@ def _save(
     out: Path, header: Header, records: list[EpisodeRecord], seconds: float
 ) -> dict[str, Any]:
     """Write records, figure and summary; the summary is returned."""
-    from langchain_memrl.evals.metrics import arms, success_per_epoch
-    from langchain_memrl.evals.report import save_curves, verdict
+    from langchain_memrl.evals.analysis.metrics import arms, success_per_epoch
+    from langchain_memrl.evals.report.demo import save_curves, verdict
 
     per_epoch = {arm: success_per_epoch(records, arm) for arm in arms(records)}
     summary = {
@@ -141,7 +141,7 @@ def _save(
 def _show(
     console: Console, records: list[EpisodeRecord], summary: dict[str, Any], out: Path
 ) -> None:
-    from langchain_memrl.evals.report import epoch_table, terminal_curves
+    from langchain_memrl.evals.report.demo import epoch_table, terminal_curves
 
     console.print(epoch_table(records))
     width = max(40, min(console.width, 100))

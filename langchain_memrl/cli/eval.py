@@ -94,7 +94,7 @@ def run(
     Without --base-url nothing leaves this machine; with it, the key is read from OPENAI_API_KEY.
     """
     from langchain_memrl.evals.environment import Setup
-    from langchain_memrl.evals.headers import source_of
+    from langchain_memrl.evals.running.headers import source_of
     from langchain_memrl.evals.suites import load_suite
 
     setup = Setup(data=data, agent=agent, steps=steps, dsn=dsn, prompts=prompts)

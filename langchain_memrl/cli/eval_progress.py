@@ -121,7 +121,7 @@ def duration(seconds: float) -> str:
 
 def show(console: Console, files: Sequence[Path]) -> None:
     """Mean success of each arm among the episodes with an answer, over all worlds and seeds."""
-    from langchain_memrl.evals import metrics
+    from langchain_memrl.evals.analysis import metrics
     from langchain_memrl.evals.records import read_records
 
     found: dict[str, list[list[float]]] = {}

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from langchain_memrl.cli.bank import Json, print_json
 from langchain_memrl.errors import InputError
-from langchain_memrl.evals.reading import Experiment
+from langchain_memrl.evals.analysis.reading import Experiment
 
 
 def report(
@@ -24,10 +24,10 @@ def report(
     Every number is computed from the *.jsonl files below the folder. The page is one file, loads
     nothing, and holds all numbers as JSON.
     """
-    from langchain_memrl.evals.contents import all_figures, report_data
-    from langchain_memrl.evals.page import render_page
-    from langchain_memrl.evals.printing import print_report
-    from langchain_memrl.evals.tables import tabulate
+    from langchain_memrl.evals.analysis.tables import tabulate
+    from langchain_memrl.evals.report.contents import all_figures, report_data
+    from langchain_memrl.evals.report.page import render_page
+    from langchain_memrl.evals.report.printing import print_report
 
     experiment = _read(folder)
     tables = tabulate(experiment)
@@ -48,7 +48,7 @@ def report(
 
 def _read(folder: Path) -> Experiment:
     """Read the folder with a progress bar."""
-    from langchain_memrl.evals.reading import read_experiment, record_files
+    from langchain_memrl.evals.analysis.reading import read_experiment, record_files
 
     columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:

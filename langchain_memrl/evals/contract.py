@@ -6,9 +6,9 @@ from typing import Any
 
 from langchain_memrl.errors import InputError, MemRLError
 from langchain_memrl.evals.arms import ARMS
-from langchain_memrl.evals.checking import make_environment
 from langchain_memrl.evals.environment import Setup, Suite
 from langchain_memrl.evals.loop import records
+from langchain_memrl.evals.running.checking import make_environment
 from langchain_memrl.evals.settings import RunSettings
 
 TASKS = 4

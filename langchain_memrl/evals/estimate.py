@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from langchain_memrl.evals.environment import Setup, Suite
-from langchain_memrl.evals.protocols import plan
+from langchain_memrl.evals.running.protocols import plan
 from langchain_memrl.evals.settings import RunSettings
 
 

@@ -23,7 +23,7 @@ def exception_lines(suite: Suite, episodes: Sequence[EpisodeRecord]) -> list[str
         lines.append(f"{_solved(episodes)} of {len(episodes)} pass.")
     if known:
         lines.append(
-            f"{len(known)} of {len(episodes)} tries met a task that this server cannot solve; "
+            f"{len(known)} of {len(episodes)} tries met a task that cannot be solved here; "
             f"{_solved(known)} of them count as solved all the same:"
         )
     for reason in dict.fromkeys(suite.exceptions.values()):

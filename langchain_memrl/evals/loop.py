@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from langchain_memrl.evals.arms import Arm
-from langchain_memrl.evals.checking import make_environment
 from langchain_memrl.evals.environment import Setup, Suite
-from langchain_memrl.evals.headers import fingerprint
-from langchain_memrl.evals.processes import Processes, processes
-from langchain_memrl.evals.protocols import plan
-from langchain_memrl.evals.recorder import Recorder, fitting, record_path
 from langchain_memrl.evals.records import EpisodeRecord, Header, line
+from langchain_memrl.evals.running.checking import make_environment
+from langchain_memrl.evals.running.headers import fingerprint
+from langchain_memrl.evals.running.processes import Processes, processes
+from langchain_memrl.evals.running.protocols import plan
+from langchain_memrl.evals.running.recorder import Recorder, fitting, record_path
+from langchain_memrl.evals.running.unit import Record, Unit, UnitRun, units
 from langchain_memrl.evals.settings import RunSettings, versions
-from langchain_memrl.evals.unit import Record, Unit, UnitRun, units
 
 Progress = Callable[[int, int, Unit | None], None]
 """Gets the episodes recorded so far, how many there will be, and the last unit; None before any."""

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from langchain_memrl.errors import ConfigError
-from langchain_memrl.evals.databases.server import find_program
+from langchain_memrl.evals.benchmarks.databases.server import find_program
 
 SET_UP = (
     "needs a database server: apt-get install -y --no-install-recommends mariadb-server-core "

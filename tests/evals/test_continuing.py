@@ -7,9 +7,9 @@ import pytest
 
 from langchain_memrl.errors import InputError
 from langchain_memrl.evals.environment import Trial
-from langchain_memrl.evals.headers import source_of
 from langchain_memrl.evals.loop import run
 from langchain_memrl.evals.records import read_records
+from langchain_memrl.evals.running.headers import source_of
 from langchain_memrl.evals.suites import load_suite
 
 ARMS = "none,memrl,shrunk"

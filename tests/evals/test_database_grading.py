@@ -2,11 +2,11 @@
 
 import pytest
 
-from langchain_memrl.evals.databases.attempt import show_result
-from langchain_memrl.evals.databases.clauses import clauses_of
-from langchain_memrl.evals.databases.connection import Result
-from langchain_memrl.evals.databases.conversing import Move, read_move
-from langchain_memrl.evals.databases.grading import (
+from langchain_memrl.evals.benchmarks.databases.attempt import show_result
+from langchain_memrl.evals.benchmarks.databases.clauses import clauses_of
+from langchain_memrl.evals.benchmarks.databases.connection import Result
+from langchain_memrl.evals.benchmarks.databases.conversing import Move, read_move
+from langchain_memrl.evals.benchmarks.databases.grading import (
     Order,
     order_of,
     read_rows,

@@ -11,11 +11,16 @@ from typer.testing import CliRunner
 
 from langchain_memrl.cli.app import app
 from langchain_memrl.errors import ConfigError, InputError, MemRLError
-from langchain_memrl.evals.databases import server as servers
-from langchain_memrl.evals.databases.server import Address, PrivateServer, client, find_program
-from langchain_memrl.evals.databases.tasks import load_tasks
+from langchain_memrl.evals.benchmarks.databases import server as servers
+from langchain_memrl.evals.benchmarks.databases.server import (
+    Address,
+    PrivateServer,
+    client,
+    find_program,
+)
+from langchain_memrl.evals.benchmarks.databases.tasks import load_tasks
 from langchain_memrl.evals.environment import Setup
-from langchain_memrl.evals.protocols import plan
+from langchain_memrl.evals.running.protocols import plan
 from langchain_memrl.evals.suites import find_suites, load_suite
 from langchain_memrl.evals.suites.lifelong_db import prepare
 

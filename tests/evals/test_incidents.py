@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from langchain_memrl.evals import metrics
+from langchain_memrl.evals.analysis import metrics
 from langchain_memrl.evals.arms import ARMS
 from langchain_memrl.evals.environment import Setup
 from langchain_memrl.evals.loop import records

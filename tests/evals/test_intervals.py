@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from langchain_memrl.evals.intervals import (
+from langchain_memrl.evals.analysis.intervals import (
     FEW,
     Comparison,
     Interval,

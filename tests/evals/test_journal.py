@@ -1,5 +1,5 @@
-from langchain_memrl.evals.acting import Answer, Journal
 from langchain_memrl.evals.environment import Trial
+from langchain_memrl.evals.running.acting import Answer, Journal
 
 
 def test_answers_come_back_whatever_they_hold_and_a_cut_line_is_none(tmp_path):

@@ -15,21 +15,24 @@ from typer.testing import CliRunner
 
 from langchain_memrl.cli.app import app
 from langchain_memrl.errors import ConfigError, InputError, MemRLError
+from langchain_memrl.evals.analysis.reading import read_experiment
 from langchain_memrl.evals.arms import ARMS
+from langchain_memrl.evals.benchmarks import benchmark
+from langchain_memrl.evals.benchmarks.agents import CORRECTED, SCRIPTED, Scripted
+from langchain_memrl.evals.benchmarks.databases import server as servers
+from langchain_memrl.evals.benchmarks.databases.attempt import SQL
+from langchain_memrl.evals.benchmarks.databases.connection import Database, server_version
+from langchain_memrl.evals.benchmarks.databases.script import forms_in
+from langchain_memrl.evals.benchmarks.databases.server import PrivateServer
+from langchain_memrl.evals.benchmarks.databases.tasks import load_tasks
+from langchain_memrl.evals.benchmarks.downloads import digest
 from langchain_memrl.evals.contract import check_suite
-from langchain_memrl.evals.databases import server as servers
-from langchain_memrl.evals.databases.agents import CORRECTED, SCRIPTED, Scripted, forms_in
-from langchain_memrl.evals.databases.attempt import SQL
-from langchain_memrl.evals.databases.connection import Database, server_version
-from langchain_memrl.evals.databases.server import PrivateServer
-from langchain_memrl.evals.databases.tasks import load_tasks
 from langchain_memrl.evals.environment import Setup, Situation
 from langchain_memrl.evals.estimate import estimate
 from langchain_memrl.evals.exceptions import exception_lines
-from langchain_memrl.evals.findings import notes
 from langchain_memrl.evals.loop import records, run
-from langchain_memrl.evals.reading import read_experiment
 from langchain_memrl.evals.records import EpisodeRecord, read_records
+from langchain_memrl.evals.report.findings import notes
 from langchain_memrl.evals.settings import RunSettings
 from langchain_memrl.evals.suites import lifelong_db
 from langchain_memrl.evals.suites.lifelong_db import prepare
@@ -51,7 +54,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def light(monkeypatch):
-    monkeypatch.setattr(lifelong_db, "word_embeddings", lambda: HashingEmbeddings(64))
+    monkeypatch.setattr(benchmark, "word_embeddings", lambda: HashingEmbeddings(64))
 
 
 @pytest.fixture
@@ -192,7 +195,7 @@ def test_nothing_of_a_try_is_left(server, teas):
 
 
 def test_a_statement_has_a_time_limit_that_it_cannot_lift(server, teas, monkeypatch):
-    monkeypatch.setattr("langchain_memrl.evals.databases.connection.SLACK", 0.5)
+    monkeypatch.setattr("langchain_memrl.evals.benchmarks.databases.connection.SLACK", 0.5)
     with Database(server.address, teas, limit=0.5) as one:
         assert one.run("SELECT COUNT(*) FROM teas a, teas b, (SELECT SLEEP(30)) c").error
         assert not one.run("SET SESSION max_statement_time = 0").error
@@ -234,7 +237,8 @@ def test_values_come_back_as_numbers_and_texts(server, teas):
 
 OWNER = """
 import sys
-from langchain_memrl.evals.databases.server import PrivateServer
+from langchain_memrl.evals.benchmarks.databases.script import forms_in
+from langchain_memrl.evals.benchmarks.databases.server import PrivateServer
 with PrivateServer() as server:
     with server.address.connect() as admin, admin.cursor() as cursor:
         cursor.execute("SELECT @@pid_file, @@datadir")
@@ -271,7 +275,8 @@ def test_the_server_ends_with_its_owner_however_that_ends(how):
 
 HALFWAY = """
 import sys
-from langchain_memrl.evals.databases.server import PrivateServer
+from langchain_memrl.evals.benchmarks.databases.script import forms_in
+from langchain_memrl.evals.benchmarks.databases.server import PrivateServer
 def wait(self, log):
     print(self._keeper.pid, self._folder, flush=True)
     sys.stdin.readline()
@@ -521,7 +526,7 @@ def test_the_header_names_the_agent_the_server_and_the_data(prepared, data, tmp_
     assert header.settings["steps"] == 3
     assert (
         header.settings["note"]
-        == "agent oracle: runs the ground truth; it measures the environment"
+        == "agent oracle: does what the benchmark calls right; it measures the environment"
     )
     assert header.settings["data"] == load_tasks(data).hashes
     assert "MariaDB" in header.versions["database"]
@@ -563,8 +568,8 @@ def test_exceptions_are_listed_with_their_reason_and_counted_apart(prepared, mon
     tie = task("Name any tea.", "SELECT tea_name FROM teas LIMIT 1", [["Assam"]])
     wrong = task("Name a tea.", "SELECT nothing FROM teas", [["Assam"]])
     tasks = {"6": tie, "9": TASKS["0"], "12": wrong}
-    digest = lifelong_db._digest("Name any tea.")[:8]
-    monkeypatch.setattr(lifelong_db, "EXCEPTIONS", {"a tie": {"6": digest, "9": "00000000"}})
+    mark = digest("Name any tea.")[:8]
+    monkeypatch.setattr(lifelong_db, "EXCEPTIONS", {"a tie": {"6": mark, "9": "00000000"}})
     suite = prepared(agent="oracle", data=write_tasks(tmp_path / "db.json", tasks))
     assert suite.exceptions == {"6": "a tie"}
     settings = RunSettings((ARMS["none"],), seeds=1, protocol="stream")
@@ -575,7 +580,7 @@ def test_exceptions_are_listed_with_their_reason_and_counted_apart(prepared, mon
     found = [one for one in records(suite, settings) if isinstance(one, EpisodeRecord)]
     assert exception_lines(suite, found) == [
         "1 of 3 pass.",
-        "1 of 3 tries met a task that this server cannot solve; 0 of them count as solved all the "
+        "1 of 3 tries met a task that cannot be solved here; 0 of them count as solved all the "
         "same:",
         "  6: a tie",
         "  not expected: 12",

@@ -10,11 +10,11 @@ from children import PROCESSES
 
 from langchain_memrl.errors import ConfigError, InputError, MemRLError
 from langchain_memrl.evals.environment import Trial
-from langchain_memrl.evals.learning import shuffle
 from langchain_memrl.evals.loop import records, run
-from langchain_memrl.evals.protocols import plan
 from langchain_memrl.evals.records import BankRecord, EpisodeRecord
-from langchain_memrl.evals.unit import UnitRun, units
+from langchain_memrl.evals.running.learning import shuffle
+from langchain_memrl.evals.running.protocols import plan
+from langchain_memrl.evals.running.unit import UnitRun, units
 
 
 def episodes(found):
@@ -92,7 +92,7 @@ def test_an_answer_that_is_recorded_or_kept_is_never_asked_for_again(
         return call
 
     with monkeypatch.context() as patch:
-        from langchain_memrl.evals import acting, recorder
+        from langchain_memrl.evals.running import acting, recorder
         from langchain_memrl.memory import EpisodicMemory
 
         patch.setattr(acting.Journal, "add", dies(acting.Journal.add))

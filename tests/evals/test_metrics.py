@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from langchain_memrl.evals import metrics, q_metrics
-from langchain_memrl.evals.metrics import RunKey
+from langchain_memrl.evals.analysis import metrics, q_metrics
+from langchain_memrl.evals.analysis.metrics import RunKey
+from langchain_memrl.evals.analysis.runs import reduce_run, with_regret
 from langchain_memrl.evals.records import BankRecord, EpisodeRecord
-from langchain_memrl.evals.runs import reduce_run, with_regret
 
 
 def episode(epoch: int, task: str, success: bool | None, **fields: object) -> EpisodeRecord:

@@ -6,10 +6,10 @@ import pytest
 from synthetic import HEADER, make_records, make_run, write_folder
 
 from langchain_memrl.errors import InputError
-from langchain_memrl.evals.metrics import by_run
-from langchain_memrl.evals.reading import is_simulated, read_experiment
+from langchain_memrl.evals.analysis.metrics import by_run
+from langchain_memrl.evals.analysis.reading import is_simulated, read_experiment
+from langchain_memrl.evals.analysis.runs import reduce_run
 from langchain_memrl.evals.records import EpisodeRecord, Header, write_records
-from langchain_memrl.evals.runs import reduce_run
 
 RECORDS = list(make_run("w", "rag", 0))
 

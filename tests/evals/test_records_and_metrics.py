@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from langchain_memrl.errors import InputError
-from langchain_memrl.evals import metrics
-from langchain_memrl.evals.reading import read_experiment
+from langchain_memrl.evals.analysis import metrics
+from langchain_memrl.evals.analysis.reading import read_experiment
 from langchain_memrl.evals.records import (
     BankRecord,
     EpisodeRecord,
@@ -15,7 +15,7 @@ from langchain_memrl.evals.records import (
     read_records,
     write_records,
 )
-from langchain_memrl.evals.report import epoch_table, terminal_curves, verdict
+from langchain_memrl.evals.report.demo import epoch_table, terminal_curves, verdict
 
 HEADER = Header("runbooks", "tiny", {"seed": 7, "k": 1}, {"numpy": "2"})
 

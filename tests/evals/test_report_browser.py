@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from synthetic import make_records, write_folder
 
-from langchain_memrl.evals.contents import all_figures
-from langchain_memrl.evals.page import render_page
-from langchain_memrl.evals.reading import read_experiment
-from langchain_memrl.evals.tables import tabulate
+from langchain_memrl.evals.analysis.reading import read_experiment
+from langchain_memrl.evals.analysis.tables import tabulate
+from langchain_memrl.evals.report.contents import all_figures
+from langchain_memrl.evals.report.page import render_page
 
 SET_UP = 'apt-get install -y chromium && pip install -e ".[browser]"'
 pytest.importorskip("websockets", reason=f"needs a Chromium and its driver: {SET_UP}")

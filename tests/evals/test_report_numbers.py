@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 from synthetic import ARMS, make_records, write_folder
 
-from langchain_memrl.evals import metrics, q_metrics, svg
+from langchain_memrl.evals.analysis import metrics, q_metrics
+from langchain_memrl.evals.analysis.intervals import compare, interval
+from langchain_memrl.evals.analysis.measures import mean
+from langchain_memrl.evals.analysis.metrics import by_arm, by_run
+from langchain_memrl.evals.analysis.reading import read_experiment
+from langchain_memrl.evals.analysis.tables import tabulate
 from langchain_memrl.evals.arms import ARMS as EVERY
-from langchain_memrl.evals.contents import all_figures
-from langchain_memrl.evals.figures import LOOKS, looks
-from langchain_memrl.evals.intervals import compare, interval
-from langchain_memrl.evals.measures import mean
-from langchain_memrl.evals.metrics import by_arm, by_run
-from langchain_memrl.evals.page import render_page
-from langchain_memrl.evals.reading import read_experiment
 from langchain_memrl.evals.records import BankRecord, EpisodeRecord
-from langchain_memrl.evals.tables import tabulate
+from langchain_memrl.evals.report import svg
+from langchain_memrl.evals.report.contents import all_figures
+from langchain_memrl.evals.report.figures import LOOKS, looks
+from langchain_memrl.evals.report.page import render_page
 
 LINES = make_records(worlds=3, seeds=5)
 EPISODES = [line for line in LINES if isinstance(line, EpisodeRecord)]

@@ -14,15 +14,15 @@ import pytest
 from rich.console import Console
 from synthetic import make_records, make_run, write_folder
 
-from langchain_memrl.evals.advice import _choice
-from langchain_memrl.evals.contents import all_figures, arm_columns, more_arm_columns
-from langchain_memrl.evals.figures import curve_figure
-from langchain_memrl.evals.findings import caveat, findings, notes
-from langchain_memrl.evals.page import plain_json, render_page
-from langchain_memrl.evals.printing import in_width, print_report
-from langchain_memrl.evals.reading import Experiment, read_experiment
+from langchain_memrl.evals.analysis.reading import Experiment, read_experiment
+from langchain_memrl.evals.analysis.tables import tabulate
 from langchain_memrl.evals.records import BankRecord, EpisodeRecord, Header, write_records
-from langchain_memrl.evals.tables import tabulate
+from langchain_memrl.evals.report.advice import _choice
+from langchain_memrl.evals.report.contents import all_figures, arm_columns, more_arm_columns
+from langchain_memrl.evals.report.figures import curve_figure
+from langchain_memrl.evals.report.findings import caveat, findings, notes
+from langchain_memrl.evals.report.page import plain_json, render_page
+from langchain_memrl.evals.report.printing import in_width, print_report
 
 PLAIN = Header("worlds", "", {}, {})
 """Announces nothing, so that any number of epochs is a whole run."""

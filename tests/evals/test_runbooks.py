@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from langchain_memrl.evals import metrics
+from langchain_memrl.evals.analysis import metrics
 from langchain_memrl.evals.arms import ARMS
 from langchain_memrl.evals.loop import records as run_all
 from langchain_memrl.evals.records import EpisodeRecord

@@ -7,7 +7,7 @@ import pytest
 from test_arms import scored
 
 from langchain_memrl.errors import InputError
-from langchain_memrl.evals import metrics
+from langchain_memrl.evals.analysis import metrics
 from langchain_memrl.evals.arms import ARMS
 from langchain_memrl.evals.environment import Setup, Situation
 from langchain_memrl.evals.loop import records

@@ -4,36 +4,41 @@ A question is solved by committing the right rows, a change by the state of the 
 has a fresh database of its own. The tasks come from the user's own download.
 """
 
-import hashlib
-import json
 import os
-import random
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
-
-from langchain_core.embeddings import Embeddings
 
 from langchain_memrl.config import PRESETS
 from langchain_memrl.errors import ConfigError, InputError
-from langchain_memrl.evals.asking import word_embeddings
-from langchain_memrl.evals.databases.agents import SCRIPTED, Agent
-from langchain_memrl.evals.databases.attempt import Attempt, StepLimitError, describe
-from langchain_memrl.evals.databases.connection import Database, server_version
-from langchain_memrl.evals.databases.conversing import Conversing
-from langchain_memrl.evals.databases.grading import order_of, read_rows, same_rows
-from langchain_memrl.evals.databases.prompts import PROMPTS
-from langchain_memrl.evals.databases.server import Address, PrivateServer
-from langchain_memrl.evals.databases.tasks import WHERE, DbTask, Row, load_tasks
+from langchain_memrl.evals.benchmarks.agents import MODEL, Agent, check_agent
+from langchain_memrl.evals.benchmarks.benchmark import (
+    BATCH,
+    EPOCHS,
+    MEMORY_TOKENS,
+    MODEL_SETTINGS,
+    Benchmark,
+    about_agent,
+    choose_agent,
+    drawn,
+    listed,
+    own_prompts,
+    prompts_digest,
+)
+from langchain_memrl.evals.benchmarks.databases.attempt import DbAttempt, describe
+from langchain_memrl.evals.benchmarks.databases.connection import Database, server_version
+from langchain_memrl.evals.benchmarks.databases.conversing import ConversingWithDatabase
+from langchain_memrl.evals.benchmarks.databases.grading import order_of, read_rows, same_rows
+from langchain_memrl.evals.benchmarks.databases.prompts import PLACES, PROMPTS
+from langchain_memrl.evals.benchmarks.databases.script import SqlScript
+from langchain_memrl.evals.benchmarks.databases.server import Address, PrivateServer
+from langchain_memrl.evals.benchmarks.databases.tasks import WHERE, DbTask, Row, load_tasks
 from langchain_memrl.evals.environment import (
     Environment,
     Setup,
     Situation,
     Suite,
     Task,
-    Trial,
     Typical,
 )
 from langchain_memrl.rendering import count_tokens
@@ -41,10 +46,8 @@ from langchain_memrl.rendering import count_tokens
 PRESET = PRESETS["lifelong-db"]
 STEPS = 15
 """Replies per try in MemRL's released configuration; the benchmark's own has 3."""
-BATCH = 5
 DSN = "MEMRL_DSN"
 """The environment variable with the address of a server to use instead of a private one."""
-MEMORY_TOKENS = 200
 REPLIES = 3.0
 """Typical, a lesson included."""
 SECONDS = {"scripted": 0.03, "model": 8.0}
@@ -74,7 +77,7 @@ EXCEPTIONS = {
 what is asked, so that a number means the same task in every download."""
 
 
-class DatabaseTasks(Environment):
+class DatabaseTasks(Benchmark[DbAttempt]):
     """The tasks on one server.
 
     Args:
@@ -84,48 +87,37 @@ class DatabaseTasks(Environment):
         agent: Who tries them.
     """
 
-    recall: Mapping[str, Any] = {
-        "k": PRESET.k,
-        "fetch_k": PRESET.fetch_k,
-        "score_threshold": PRESET.score_threshold,
-    }
-
     def __init__(
-        self, setup: Setup, tasks: Sequence[DbTask], address: Address, agent: Agent
+        self, setup: Setup, tasks: Sequence[DbTask], address: Address, agent: Agent[DbAttempt]
     ) -> None:
-        self._known = {task.id: task for task in _drawn(tasks, setup)}
+        self._known = {task.id: task for task in drawn(tasks, setup)}
         self._steps = setup.steps or STEPS
         self._address = address
-        self._agent = agent
         self._truths: dict[str, tuple[Row, ...] | str] = {}
-        self.tasks = [
-            Task(task.id, task.instruction, task.held_out) for task in self._known.values()
-        ]
+        chosen = [Task(task.id, task.instruction, task.held_out) for task in self._known.values()]
+        super().__init__(chosen, agent, PRESET)
 
-    def act(self, situation: Situation) -> Trial:
-        """Try a task once, in a database of its own."""
+    @contextmanager
+    def attempt(self, situation: Situation) -> Iterator[DbAttempt]:
+        """A try in a database of its own."""
         task = self._known[situation.task.id]
-        truth = self._truth(task)
         with Database(self._address, task.table) as database:
-            attempt = Attempt(task, database, self._steps)
-            with suppress(StepLimitError):
-                self._agent.play(situation, attempt)
-            success = solved(attempt, truth)
-        attempt.correction = self._agent.correction(situation, attempt, success)
-        lesson = self._agent.lesson(situation, attempt, success) if situation.lessons else ""
-        return Trial(
-            success=success,
-            answer=attempt.answer or attempt.unread,
-            trajectory=attempt.as_text(),
-            lesson=lesson,
-            prompt_tokens=attempt.prompt_tokens,
-            completion_tokens=attempt.completion_tokens,
-            calls=attempt.calls,
-        )
+            yield DbAttempt(
+                instruction=task.instruction, steps=self._steps, task=task, database=database
+            )
 
-    def embeddings(self) -> Embeddings:
-        """Static word vectors that come along."""
-        return word_embeddings()
+    def solved(self, attempt: DbAttempt) -> bool:
+        """Whether a try solved its task.
+
+        A change is solved by the state of the table alone, as in the benchmark. A question is
+        solved by the rows of the answer; unlike there, an answer counts only if a statement was
+        carried out.
+        """
+        truth = self._truth(attempt.task)
+        if isinstance(truth, str):
+            return attempt.database.state() == truth
+        rows = read_rows(attempt.answer) if attempt.answer is not None and attempt.acted else None
+        return rows is not None and same_rows(rows, truth, order_of(attempt.task.sql))
 
     def _truth(self, task: DbTask) -> tuple[Row, ...] | str:
         """The right rows, or the right state of the table; from the right statement if need be."""
@@ -141,107 +133,54 @@ class DatabaseTasks(Environment):
         return self._truths[task.id]
 
 
-def solved(attempt: Attempt, truth: tuple[Row, ...] | str) -> bool:
-    """Whether a try solved its task.
-
-    A change is solved by the state of the table alone, as in the benchmark. A question is solved by
-    the rows of the answer; unlike there, an answer counts only if a statement was carried out.
-    """
-    if isinstance(truth, str):
-        return attempt.database.state() == truth
-    rows = read_rows(attempt.answer) if attempt.answer is not None and attempt.acted else None
-    return rows is not None and same_rows(rows, truth, order_of(attempt.task.sql))
-
-
 @contextmanager
 def prepare(setup: Setup) -> Iterator[Suite]:
     """Read the tasks, find or start the server, and give the suite that runs on it."""
-    agent = setup.agent or "model"
-    if agent != "model" and agent not in SCRIPTED:
-        raise ConfigError(f"agent is {agent!r}; expected one of model, {', '.join(SCRIPTED)}")
+    agent = check_agent(setup.agent)
     if setup.steps is not None and setup.steps < 2:
         raise ConfigError(f"steps is {setup.steps}; expected at least 2: a statement and an answer")
     data = load_tasks(setup.data)
-    prompts = _prompts(setup.prompts)
+    prompts = own_prompts(setup.prompts, PROMPTS, PLACES)
     with ExitStack() as stack:
         dsn = setup.dsn or os.environ.get(DSN, "")
         address = Address.parse(dsn) if dsn else stack.enter_context(PrivateServer()).address
         version = server_version(address)
+        kind = "MariaDB" if "MariaDB" in version else "MySQL"
 
         def make(chosen: Setup) -> Environment:
-            who = (
-                Conversing(chosen.model, prompts, "MariaDB" if "MariaDB" in version else "MySQL")
-                if agent == "model"
-                else SCRIPTED[agent](chosen.seed)
-            )
+            asking = ConversingWithDatabase(chosen.model, prompts, kind)
+            who = choose_agent(agent, chosen, SqlScript(), asking)
             return DatabaseTasks(replace(chosen, steps=setup.steps), data.tasks, address, who)
 
         yield replace(
             SUITE,
             make=make,
-            asks_model=agent == "model",
-            once=agent in SCRIPTED and not SCRIPTED[agent].learns,
             settings={
                 "agent": agent,
                 "steps": setup.steps or STEPS,
                 "data": dict(data.hashes),
                 "embeddings": "wordllama",
-                "prompts": _digest(json.dumps(prompts)),
+                "prompts": prompts_digest(prompts),
             },
             versions={"database": version},
-            note=f"agent {agent}: {SCRIPTED[agent].about}" if agent in SCRIPTED else "",
-            exceptions=_exceptions(data.tasks) if "MariaDB" in version else {},
+            exceptions=(
+                listed(EXCEPTIONS, {task.id: task.instruction for task in data.tasks})
+                if kind == "MariaDB"
+                else {}
+            ),
             typical=_typical(agent, data.tasks, prompts),
+            **about_agent(agent),
         )
-
-
-def _drawn(tasks: Sequence[DbTask], setup: Setup) -> list[DbTask]:
-    """As many as asked for, drawn by the seed, in their own order."""
-    if setup.tasks is None or setup.tasks >= len(tasks):
-        return list(tasks)
-    rng = random.Random(f"tasks {setup.seed}")  # noqa: S311 - an experiment, not a secret
-    return [tasks[place] for place in sorted(rng.sample(range(len(tasks)), setup.tasks))]
-
-
-def _prompts(path: Path | None) -> dict[str, str]:
-    """The prompts, with those of the user's file in their place."""
-    if path is None:
-        return dict(PROMPTS)
-    try:
-        own = json.loads(path.read_text(encoding="utf-8"))
-        unknown = sorted(set(own) - set(PROMPTS))
-        if unknown:
-            raise ValueError(f"unknown prompts {', '.join(unknown)}")
-        for text in own.values():
-            text.format(server="", steps=0, instruction="", table="", result="", left=0)
-    except (OSError, ValueError, TypeError, AttributeError, LookupError) as error:
-        raise ConfigError(
-            f"{path} holds no prompts ({error}); expected a JSON object with some of "
-            f"{', '.join(PROMPTS)}"
-        ) from error
-    return {**PROMPTS, **own}
-
-
-def _exceptions(tasks: Sequence[DbTask]) -> dict[str, str]:
-    known = {
-        (id, digest): reason for reason, ids in EXCEPTIONS.items() for id, digest in ids.items()
-    }
-    marks = ((task.id, _digest(task.instruction)[:8]) for task in tasks)
-    return {mark[0]: known[mark] for mark in marks if mark in known}
 
 
 def _typical(agent: str, tasks: Sequence[DbTask], prompts: Mapping[str, str]) -> Typical:
     """What a try costs: two or three replies, each with the memories, and a lesson."""
-    if agent != "model":
+    if agent != MODEL:
         return Typical(0, 0, SECONDS["scripted"])
     asked = sum(count_tokens(task.instruction + describe(task.table)) for task in tasks)
     opening = count_tokens("".join(prompts.values())) + asked // len(tasks)
     shown = PRESET.k * MEMORY_TOKENS
     return Typical(round(REPLIES * (opening + shown)), round(REPLIES * 80), SECONDS["model"])
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _unprepared(setup: Setup) -> Environment:
@@ -251,10 +190,10 @@ def _unprepared(setup: Setup) -> Environment:
 SUITE = Suite(
     "lifelong-db",
     _unprepared,
-    epochs=10,
+    epochs=EPOCHS,
     batch=BATCH,
     asks_model=True,
-    model_settings={"max_tokens": 1024},
+    model_settings=MODEL_SETTINGS,
     needs_data=WHERE,
     prepare=prepare,
 )

@@ -1,0 +1,1 @@
+"""The numbers: records read, metrics, intervals over seeds, tables."""

@@ -1,0 +1,1 @@
+"""The benchmarks of the paper: what they share, and a folder for each environment."""

@@ -1,0 +1,1 @@
+"""The report: findings and advice in words, figures, the page, the terminal."""

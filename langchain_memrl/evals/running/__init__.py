@@ -1,0 +1,1 @@
+"""How a run is carried out: recalling, trying, learning, recording, going on after a stop."""
