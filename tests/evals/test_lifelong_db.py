@@ -575,7 +575,7 @@ def test_exceptions_are_listed_with_their_reason_and_counted_apart(prepared, mon
     settings = RunSettings((ARMS["none"],), seeds=1, protocol="stream")
     run(suite, settings, tmp_path / "out")
     shown = notes(read_experiment(tmp_path / "out"))
-    assert "Agent oracle: runs the ground truth; it measures the environment." in shown
+    assert "Agent oracle: does what the benchmark calls right; it measures the environment." in shown
     assert "Nobody can solve task 6 here, it counts as failed: a tie." in shown
     found = [one for one in records(suite, settings) if isinstance(one, EpisodeRecord)]
     assert exception_lines(suite, found) == [
@@ -594,7 +594,7 @@ def test_the_command_runs_the_ground_truth_on_a_server_of_its_own(data, tmp_path
     assert done.exit_code == 0, done.output
     assert "8 of 8 pass." in done.output
     assert "8 tries, no tokens" in done.output
-    assert "agent oracle: runs the ground truth" in done.output
+    assert "agent oracle: does what the benchmark calls right" in done.output
 
 
 def test_rows_of_the_invented_table_are_what_the_tests_think(server, teas):
