@@ -61,3 +61,17 @@ def test_a_page_that_cannot_be_written_is_one_sentence(
     captured = capsys.readouterr()
     assert "cannot be written" in captured.err
     assert "Traceback" not in captured.err
+
+
+def test_several_folders_go_on_one_page_where_all_of_them_lie(
+    records: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_folder(records.parent / "other", make_records(worlds=1, seeds=2))
+    assert run(monkeypatch, records, records.parent / "other") == 0
+    printed = capsys.readouterr().out
+    assert "1 worlds" in printed
+    assert "2 worlds" in printed
+    page = (records.parent / "report.html").read_text(encoding="utf-8")
+    assert '<section id="experiment-2"' in page
+    assert run(monkeypatch, records, records.parent / "other", "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["experiments"]) == 2

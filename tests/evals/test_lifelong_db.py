@@ -575,7 +575,9 @@ def test_exceptions_are_listed_with_their_reason_and_counted_apart(prepared, mon
     settings = RunSettings((ARMS["none"],), seeds=1, protocol="stream")
     run(suite, settings, tmp_path / "out")
     shown = notes(read_experiment(tmp_path / "out"))
-    assert "Agent oracle: does what the benchmark calls right; it measures the environment." in shown
+    assert (
+        "Agent oracle: does what the benchmark calls right; it measures the environment." in shown
+    )
     assert "Nobody can solve task 6 here, it counts as failed: a tie." in shown
     found = [one for one in records(suite, settings) if isinstance(one, EpisodeRecord)]
     assert exception_lines(suite, found) == [

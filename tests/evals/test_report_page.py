@@ -21,7 +21,8 @@ from langchain_memrl.evals.report.advice import _choice
 from langchain_memrl.evals.report.contents import all_figures, arm_columns, more_arm_columns
 from langchain_memrl.evals.report.figures import curve_figure
 from langchain_memrl.evals.report.findings import caveat, findings, notes
-from langchain_memrl.evals.report.page import plain_json, render_page
+from langchain_memrl.evals.report.html import plain_json
+from langchain_memrl.evals.report.page import render_page
 from langchain_memrl.evals.report.printing import in_width, print_report
 
 PLAIN = Header("worlds", "", {}, {})

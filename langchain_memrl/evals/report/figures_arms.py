@@ -27,7 +27,7 @@ def against_arms_figure(experiment: Experiment, tables: Tables) -> Figure | None
         "the fair rival without Q."
     )
     colors = {arm: color for arm, (color, _) in looks(experiment.arms).items()}
-    return _forest("against_arms", title, caption, data, ("the arm", MEMRL), colors)
+    return forest("against_arms", title, caption, data, ("the arm", MEMRL), colors)
 
 
 def in_worlds_figure(experiment: Experiment, rival: str) -> Figure | None:
@@ -46,10 +46,10 @@ def in_worlds_figure(experiment: Experiment, rival: str) -> Figure | None:
         f"Success over all epochs, memrl minus {rival}, over the same seeds. {differs} One "
         "interval in twenty misses the truth by chance; from fewer than 5 seeds there is none."
     )
-    return _forest(f"against_{rival}", title, caption, data, (rival, MEMRL), {})
+    return forest(f"against_{rival}", title, caption, data, (rival, MEMRL), {})
 
 
-def _forest(
+def forest(
     name: str,
     title: str,
     caption: str,

@@ -11,6 +11,7 @@ from langchain_memrl.evals.analysis.reading import Experiment
 from langchain_memrl.evals.analysis.tables import WHEN, Tables
 from langchain_memrl.evals.report.contents import Column, arm_columns, more_arm_columns
 from langchain_memrl.evals.report.findings import caveat, findings, notes
+from langchain_memrl.evals.report.several import Several, overview_columns, truth_columns
 
 FIRST, NARROW, WIDE = 16, 11, 26  # letters that a column takes
 
@@ -32,6 +33,18 @@ def print_report(experiment: Experiment, tables: Tables, console: Console) -> No
             console.print(Text(f"\n{heading}", "bold"))
         for sentence in sentences:
             console.print(_text(f"  {sentence}"))
+
+
+def print_several(several: Several, console: Console) -> None:
+    """What right solutions pass, and a line per experiment."""
+    groups = (
+        ("Right solutions", truth_columns(), several.truths),
+        ("Side by side", overview_columns(several.lines), several.lines),
+    )
+    for title, columns, rows in groups:
+        if rows:
+            for part in in_width(columns, console.width):
+                console.print(as_table(title, part, rows))
 
 
 def in_width(columns: Sequence[Column], width: int) -> list[list[Column]]:

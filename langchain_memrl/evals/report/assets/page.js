@@ -36,5 +36,7 @@ const show = () => {
   });
   document.getElementById("count").textContent = `${count} of ${rows.length} rows`;
 };
-filter.addEventListener("input", show);
-show();
+if (filter) {
+  filter.addEventListener("input", show);
+  show();
+}
