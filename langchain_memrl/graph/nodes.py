@@ -190,35 +190,33 @@ class Nodes:
 
     def update_q(self, state: MemRLState) -> Update:
         """Move Q of what was shown, or keep the episode open."""
-        episode_id, space = state["episode_id"], state["namespace"]
+        episode_id, scope = state["episode_id"], Update(namespace=state["namespace"])
         try:
             if state["reward"] is not None:
                 reward = state["reward"]
-                return self._credited(
-                    self._memory.reinforce(episode_id, reward=reward, namespace=space)
-                )
+                return self._credited(self._memory.reinforce(episode_id, reward=reward, **scope))
             if self._write:
-                self._memory.hold(episode_id, **held_of(state), namespace=space)
+                self._memory.hold(episode_id, **held_of(state), **scope)
             held = True
         except (RewardConflictError, WriteConflictError):
             held = False
-        episode = self._memory.episode(episode_id, namespace=space)
+        episode = self._memory.episode(episode_id, **scope)
         return self._kept(held, episode, self._learner.learning())
 
     async def aupdate_q(self, state: MemRLState) -> Update:
         """The same, awaited."""
-        episode_id, space = state["episode_id"], state["namespace"]
+        episode_id, scope = state["episode_id"], Update(namespace=state["namespace"])
         try:
             if state["reward"] is not None:
                 reward = state["reward"]
-                result = await self._memory.areinforce(episode_id, reward=reward, namespace=space)
+                result = await self._memory.areinforce(episode_id, reward=reward, **scope)
                 return self._credited(result)
             if self._write:
-                await self._memory.ahold(episode_id, **held_of(state), namespace=space)
+                await self._memory.ahold(episode_id, **held_of(state), **scope)
             held = True
         except (RewardConflictError, WriteConflictError):
             held = False
-        episode = await self._memory.aepisode(episode_id, namespace=space)
+        episode = await self._memory.aepisode(episode_id, **scope)
         return self._kept(held, episode, await self._learner.alearning())
 
     def _credited(self, result: Reinforcement) -> Update:
