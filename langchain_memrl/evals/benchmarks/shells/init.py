@@ -29,7 +29,7 @@ def send(channel: socket.socket, **message: Any) -> None:
     channel.sendall(json.dumps(message).encode() + b"\n")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Output:
     """What a command writes; read to the end even where nobody wants it.
 
@@ -96,7 +96,7 @@ class Init:
         except OSError as error:
             os.close(reading)
             os.close(writing)
-            return {"code": 254, "output": f"bash: fork: {error.strerror}\n", "lost": 0}
+            return {"code": 254, "output": f"bash: fork: {error.strerror}\n"}
         if shell == 0:
             self._become_shell(script, writing)
         os.close(writing)
@@ -107,13 +107,15 @@ class Init:
         end = time.monotonic() + seconds
         while shell not in self._ended and time.monotonic() < end:
             self._wait(end - time.monotonic())
-        if output in self._outputs and not output.take():
+        # Once for what a pipe can hold, once for its end.
+        if output in self._outputs and not (output.take() and output.take()):
             self._close(output)
         output.most = 0
         return {
             "code": self._ended.get(shell),
             "output": output.kept.decode(errors="replace"),
             "lost": output.lost,
+            "going_on": output in self._outputs,
         }
 
     def _wait(self, seconds: float | None, *others: Any) -> list[Any]:

@@ -20,11 +20,7 @@ from typing import Any, Self
 from langchain_memrl.evals.benchmarks.shells import kernel
 
 NAMESPACES = (
-    kernel.NEW_MOUNTS
-    | kernel.NEW_NETWORK
-    | kernel.NEW_IPC
-    | kernel.NEW_UTS
-    | kernel.NEW_CGROUP
+    kernel.NEW_MOUNTS | kernel.NEW_NETWORK | kernel.NEW_IPC | kernel.NEW_UTS | kernel.NEW_CGROUP
 )
 HOSTNAME = "machine"
 DEVICES = {"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9}
@@ -132,9 +128,7 @@ def _mount_devices(folder: Path) -> None:
 def _mount_processes(folder: Path, nothing: Path) -> None:
     """The view of its own processes; of the machine itself nothing can be changed there."""
     folder.mkdir(exist_ok=True)
-    kernel.mount(
-        "proc", folder, "proc", kernel.NO_SUID | kernel.NO_DEVICES | kernel.NO_EXEC
-    )
+    kernel.mount("proc", folder, "proc", kernel.NO_SUID | kernel.NO_DEVICES | kernel.NO_EXEC)
     for name in filter(lambda name: (folder / name).exists(), LOOKED_AT_ONLY):
         part = str(folder / name)
         kernel.mount(part, part, flags=kernel.BIND | kernel.RECURSIVE)

@@ -1,4 +1,4 @@
-"""The few calls to the Linux kernel that Python 3.11 has no words for. Everything raises OSError."""
+"""The few calls to the Linux kernel that Python 3.11 has no words for; they raise OSError."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""Starts a system of its own for each try: one small process that forks, so that a try costs little.
+"""Starts a system of its own for each try: a small process that forks, so that a try costs little.
 
 Usage: `python -m langchain_memrl.evals.benchmarks.shells.launcher`, with a socket as the standard
 input. Each request on it comes with another socket, over which its try is served. A try ends when

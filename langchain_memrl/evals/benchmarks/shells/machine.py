@@ -25,8 +25,8 @@ MOST = 65536
 """Bytes of an output that are kept."""
 PIECE = 65536
 NOT_HERE = (
-    "the operating-system tasks need a Linux machine and the root account: each try gets namespaces, "
-    "an overlay in memory and a control group of its own"
+    "the operating-system tasks need a Linux machine and the root account: each try gets "
+    "namespaces, an overlay in memory and a control group of its own"
 )
 
 
@@ -38,11 +38,13 @@ class Result:
         code: Its exit code; None: it did not end in time, and was left running.
         output: What it wrote to both its outputs, in the order written; the beginning of it.
         lost: How many bytes more there were.
+        going_on: Whether something that it started can still write there.
     """
 
     code: int | None
     output: str = ""
     lost: int = 0
+    going_on: bool = False
 
 
 class Machines:
@@ -72,7 +74,7 @@ class Machines:
         with theirs:
             self._launcher = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-P", "-m", launcher.__name__],
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
                 env={**os.environ, "PYTHONPATH": str(Path(langchain_memrl.__file__).parents[1])},
