@@ -113,8 +113,9 @@ TASKS = {
     ),
     "5": task(
         "Keep a process 'clock' running that writes to '/srv/ticks'.",
-        "(while true; do echo tick; sleep 0.05; done) > /srv/ticks &",
-        "sleep 0.2; a=$(wc -l < /srv/ticks); sleep 0.2; [ $(wc -l < /srv/ticks) -gt $a ]",
+        "(while true; do echo tick; sleep 0.05; done) > /srv/ticks & sleep 0.2",
+        "[ -s /srv/ticks ] && a=$(wc -l < /srv/ticks) && sleep 0.2 && "
+        "[ $(wc -l < /srv/ticks) -gt $a ]",
     ),
 }
 

@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-INNER = r"\$\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
-"""A command whose output is put in its place; two levels of parentheses deep."""
+INNER = r"[$<>]\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
+"""A command that is put in a word's place; two levels of parentheses deep."""
 QUOTED = rf"'[^']*'|\"(?:\\.|{INNER}|[^\"\\])*\"|`[^`]*`"
 TOKEN = re.compile(
     rf"(?P<space>[ \t\r]+|\\\n|(?<![^\s;])\#[^\n]*)"
-    rf"|(?P<redirect>\d*(?:[<>]&[\d-]?|&>>?|>>|>\||<<<|<<-?|<|>))"
+    rf"|(?P<redirect>\d*(?:[<>]&[\d-]?|&>>?|>>|>\||<<<|<<-?|[<>](?!\()))"
     rf"|(?P<joint>&&|\|\||;;|\||;|&|\n)"
     rf"|(?P<bracket>[()])"
     rf"|(?P<word>(?:{INNER}|{QUOTED}|\\.|[^\s'\"`\\;&|<>()])+)"

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+MOUNTS, OWN = Path("/proc/self/mounts"), Path("/proc/self/cgroup")
 CONTROLLERS = ("pids", "memory")
 LIMITS = {
     "pids": (("pids.max", "processes"),),
@@ -76,7 +77,7 @@ def make_group(name: str, *, processes: int, memory: int) -> Group:
 
 def _folder(controller: str, name: str) -> Path:
     """Make the folder below the own group, or else at the top."""
-    failed: OSError | None = None
+    failed, why = 0, "none is mounted"
     for parent, version in _parents(controller):
         try:
             if version == 2:
@@ -88,8 +89,12 @@ def _folder(controller: str, name: str) -> Path:
                 continue
             return folder
         except OSError as error:
-            failed = error
-    raise failed or OSError(f"no control group for {controller} is mounted")
+            failed, why = error.errno or 0, f"{parent}: {error.strerror}"
+    raise OSError(
+        failed,
+        f"no control group for {controller} can be made ({why}); a container needs --privileged "
+        "--cgroupns=host",
+    )
 
 
 def _enable(parent: Path) -> None:
@@ -103,7 +108,7 @@ def _enable(parent: Path) -> None:
 def _parents(controller: str) -> Iterator[tuple[Path, int]]:
     """Folders that may get a child, version 1 first, each with its version."""
     own = _own_groups()
-    mounts = [line.split(" ") for line in Path("/proc/self/mounts").read_text().splitlines()]
+    mounts = [line.split(" ") for line in MOUNTS.read_text().splitlines()]
     for kind, version in (("cgroup", 1), ("cgroup2", 2)):
         for _, place, found, options, *_ in mounts:
             if found == kind and (version == 2 or controller in options.split(",")):
@@ -118,7 +123,7 @@ def _both(top: Path, path: str) -> list[Path]:
 
 def _own_groups() -> dict[str, str]:
     """The path of this process's group for each controller; of version 2 for the empty name."""
-    lines = Path("/proc/self/cgroup").read_text().splitlines()
+    lines = OWN.read_text().splitlines()
     parts = [line.split(":", 2) for line in lines]
     return {name: path for _, names, path in parts for name in names.split(",")}
 
