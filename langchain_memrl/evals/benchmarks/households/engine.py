@@ -13,7 +13,6 @@ import os
 import sys
 import zlib
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -35,10 +34,12 @@ class Translation:
     Attributes:
         packed: What `_translate` found, as compressed JSON.
         commands: The command of each operator that was possible so far.
+        texts: What was told so far, by the rule and by everything that it can depend on.
     """
 
     packed: bytes
     commands: dict[str, str] = field(default_factory=dict)
+    texts: dict[tuple[str, frozenset[str]], str] = field(default_factory=dict)
 
 
 class Engine:
@@ -61,31 +62,15 @@ class Engine:
         Returns:
             The opening text, the commands that are possible, and whether it is won.
         """
-        from textworld import logic
-        from textworld.generator.game import EntityInfo
-
-        self._translation = self._translated(domain, problem)
-        parts = json.loads(zlib.decompress(self._translation.packed))
-        self._library.load_sas(parts["sas"].encode())
-        self._kinds: dict[str, str] = parts["kinds"]
-        self._parameters: dict[str, list[list[str]]] = parts["parameters"]
-        self._rules, goal = _rules(domain, without_goal(grammar, GOAL_MARK)), goal_of(grammar)
-        world = logic.GameLogic()
-        for name, above in parts["types"].items():
-            world.types.add(logic.Type(name, above))
-        self._state = logic.State(world)
-        for name, *arguments in parts["facts"]:
-            variables = [logic.Variable(id, self._kinds[id]) for id in arguments]
-            self._state.add_fact(logic.Proposition(name, variables))
-        self._state.add_facts(self._derived())
-        variables = {v.name: v.type for fact in self._state.facts for v in fact.arguments}
-        self._things = {}
-        for id, name in plain_names(variables).items():
-            thing = EntityInfo(id, variables[id])
-            thing.name, thing.definite, thing.indefinite = name, "the", "a"
-            self._things[id] = thing
-        text = self._derive("#intro#", {}).replace(GOAL_MARK, goal)
-        return self._reply(text)
+        self._known_so_far = self._translated(domain, problem)
+        self._parts = json.loads(zlib.decompress(self._known_so_far.packed))
+        self._library.load_sas(self._parts["sas"].encode())
+        self._rules = _rules(domain, without_goal(grammar, GOAL_MARK))
+        self._first = self._atoms()
+        self._changes: dict[str, Any] = {}
+        self._scene: tuple[Any, dict[str, Any]] | None = None
+        text = self._told("#intro#", "")
+        return self._reply(text.replace(GOAL_MARK, goal_of(grammar)))
 
     def do(self, command: str) -> dict[str, Any]:
         """Carry out a command; what is not possible changes nothing."""
@@ -97,11 +82,11 @@ class Engine:
         effects = (Atom * operator.nb_effect_atoms)()
         self._library.apply_operator(operator.id, effects)
         for effect in effects:
-            fact = effect.get_fact(self._kinds)
-            self._state.remove_fact(fact.negate())
-            self._state.add_fact(fact)
+            self._changes.pop(atom := effect.name.partition(" ")[2], None)
+            self._changes[atom] = effect
+        self._scene = None
         action = self._rules.actions[operator.name.split()[0]]
-        return self._reply(self._derive(action.feedback_rule, self._mapping(operator.name)))
+        return self._reply(self._told(action.feedback_rule, operator.name))
 
     def _reply(self, text: str) -> dict[str, Any]:
         import fast_downward
@@ -116,39 +101,88 @@ class Engine:
 
     def _command(self, operator: str) -> str:
         """How an operator is asked for. That depends on nothing that changes in a game."""
-        known = self._translation.commands
+        known = self._known_so_far.commands
         if operator not in known:
-            template = self._rules.actions[operator.split()[0]].template
-            known[operator] = self._derive(template, self._mapping(operator))
+            known[operator] = self._derive(
+                self._rules.actions[operator.split()[0]].template, operator
+            )
         return known[operator]
 
-    def _mapping(self, operator: str) -> dict[Any, Any]:
+    def _told(self, rule: str, operator: str) -> str:
+        """What a rule makes of an operator in this very state of the game."""
+        known = self._known_so_far.texts
+        state = frozenset(effect.name for effect in self._changes.values())
+        key = (f"{rule} {operator}", state)
+        if key not in known:
+            known[key] = self._derive(rule, operator)
+        return known[key]
+
+    def _derive(self, rule: str, operator: str) -> str:
+        """Have a text made by TextWorld."""
         from textworld.logic import Placeholder, Variable
 
-        name, *arguments = operator.split()
-        return {
+        if self._scene is None:
+            self._scene = self._state(), self._things()
+        state, things = self._scene
+        name, *arguments = operator.split() or [""]
+        # Behind its own parameters the planner keeps those that a condition quantifies over.
+        parameters = self._parts["parameters"].get(name, [])
+        mapping = {
             Placeholder(parameter, kind): Variable(argument, kind)
-            for (parameter, kind), argument in zip(self._parameters[name], arguments, strict=True)
+            for (parameter, kind), argument in zip(parameters, arguments, strict=False)
         }
-
-    def _derive(self, rule: str, mapping: Mapping[Any, Any]) -> str:
         context = {
-            "state": self._state,
+            "state": state,
             "facts": [],
-            "variables": {key.name: self._things[value.name] for key, value in mapping.items()},
-            "mapping": dict(mapping),
-            "entity_infos": self._things,
+            "variables": {key.name: things[value.name] for key, value in mapping.items()},
+            "mapping": mapping,
+            "entity_infos": things,
         }
         return str(self._rules.grammar.derive(rule, context))
 
-    def _derived(self) -> list[Any]:
-        """The facts that the planner keeps."""
+    def _things(self) -> dict[str, Any]:
+        """What there is, by its id, with the names that ALFWorld gives it."""
+        from textworld.generator.game import EntityInfo
+
+        kinds = {v.name: v.type for fact in self._facts() for v in fact.arguments}
+        things = {}
+        for id, name in plain_names(kinds).items():
+            things[id] = EntityInfo(id, kinds[id])
+            things[id].name, things[id].definite, things[id].indefinite = name, "the", "a"
+        return things
+
+    def _facts(self) -> list[Any]:
+        """What holds when a game begins."""
+        from textworld.logic import Proposition, Variable
+
+        kinds = self._parts["kinds"]
+        given = [
+            Proposition(name, [Variable(id, kinds[id]) for id in arguments])
+            for name, *arguments in self._parts["facts"]
+        ]
+        return given + [atom.get_fact(kinds) for atom in self._first]
+
+    def _state(self) -> Any:
+        """What holds now, as TextWorld keeps it: what was undone is a fact of its own."""
+        from textworld import logic
+
+        world = logic.GameLogic()
+        for name, above in self._parts["types"].items():
+            world.types.add(logic.Type(name, above))
+        state = logic.State(world, self._facts())
+        for effect in self._changes.values():
+            fact = effect.get_fact(self._parts["kinds"])
+            state.remove_fact(fact.negate())
+            state.add_fact(fact)
+        return state
+
+    def _atoms(self) -> list[Any]:
+        """What the planner takes as true now."""
         from textworld.envs.pddl.logic import Atom
 
         atoms = (Atom * self._library.get_state_size())()
         self._library.get_state(atoms)
-        facts = (atom.get_fact(self._kinds) for atom in atoms)
-        return [fact for fact in facts if not fact.is_negation]
+        return [atom for atom in atoms if not atom.name.startswith("NegatedAtom")]
 
     def _translated(self, domain: str, problem: str) -> Translation:
         if problem not in self._known:
