@@ -10,12 +10,14 @@ A process of its own because the engine is a native library, and because its tra
 
 import json
 import os
+import re
 import sys
 import zlib
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_memrl.evals.benchmarks.households.grammar import goal_of, without_goal
 from langchain_memrl.evals.benchmarks.households.names import plain_names
@@ -25,6 +27,8 @@ KNOWN = 500
 NOTHING = "Nothing happens."
 """What the engine says to a command that is not possible."""
 GOAL_MARK = "THE GOAL"
+PLAIN = re.compile(r"[^{}\[\]#|]*(?:\{\w+\}[^{}\[\]#|]*)*")
+"""A template that has nothing in it but the names of parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +36,25 @@ class Translation:
     """A problem as the planner reads it, which takes a second to make and is always the same.
 
     Attributes:
-        packed: What `_translate` found, as compressed JSON.
-        commands: The command of each operator that was possible so far.
+        sas: The problem in the planner's own format, packed.
+        scene: What `_scene_of` found, packed.
+        parameters: The name and the kind of each parameter of each action.
+        commands: The commands of all operators that were possible so far.
         texts: What was told so far, by the rule and by everything that it can depend on.
     """
 
-    packed: bytes
+    sas: bytes
+    scene: bytes
+    parameters: dict[str, list[tuple[str, str]]]
     commands: dict[str, str] = field(default_factory=dict)
     texts: dict[tuple[str, frozenset[str]], str] = field(default_factory=dict)
+
+
+class Scene(NamedTuple):
+    """A state of a game, and what there is, by its id: what TextWorld makes texts from."""
+
+    state: Any
+    things: dict[str, Any]
 
 
 class Engine:
@@ -63,12 +78,10 @@ class Engine:
             The opening text, the commands that are possible, and whether it is won.
         """
         self._known_so_far = self._translated(domain, problem)
-        self._parts = json.loads(zlib.decompress(self._known_so_far.packed))
-        self._library.load_sas(self._parts["sas"].encode())
+        self._library.load_sas(zlib.decompress(self._known_so_far.sas))
         self._rules = _rules(domain, without_goal(grammar, GOAL_MARK))
-        self._first = self._atoms()
         self._changes: dict[str, Any] = {}
-        self._scene: tuple[Any, dict[str, Any]] | None = None
+        self._last_scene: Scene | None = None
         text = self._told("#intro#", "")
         return self._reply(text.replace(GOAL_MARK, goal_of(grammar)))
 
@@ -84,7 +97,7 @@ class Engine:
         for effect in effects:
             self._changes.pop(atom := effect.name.partition(" ")[2], None)
             self._changes[atom] = effect
-        self._scene = None
+        self._last_scene = None
         action = self._rules.actions[operator.name.split()[0]]
         return self._reply(self._told(action.feedback_rule, operator.name))
 
@@ -100,13 +113,26 @@ class Engine:
         return {"text": text, "commands": sorted(self._possible), "won": won}
 
     def _command(self, operator: str) -> str:
-        """How an operator is asked for. That depends on nothing that changes in a game."""
-        known = self._known_so_far.commands
-        if operator not in known:
-            known[operator] = self._derive(
-                self._rules.actions[operator.split()[0]].template, operator
+        """How an operator is asked for: that depends only on what its template names."""
+        name, *arguments = operator.split()
+        template = self._rules.actions[name].template
+        words = set(re.findall(r"\w+", template))
+        named = {
+            parameter: argument
+            for (parameter, _), argument in zip(
+                self._known_so_far.parameters[name], arguments, strict=False
             )
-        return known[operator]
+            if parameter in words
+        }
+        key = " ".join([template, *named.values()])
+        known = self._known_so_far.commands
+        if key not in known:
+            if PLAIN.fullmatch(template):
+                things = self._scene().things
+                known[key] = template.format(**{p: things[id].name for p, id in named.items()})
+            else:
+                known[key] = self._derive(template, operator)
+        return known[key]
 
     def _told(self, rule: str, operator: str) -> str:
         """What a rule makes of an operator in this very state of the game."""
@@ -121,15 +147,14 @@ class Engine:
         """Have a text made by TextWorld."""
         from textworld.logic import Placeholder, Variable
 
-        if self._scene is None:
-            self._scene = self._state(), self._things()
-        state, things = self._scene
+        state, things = self._scene()
         name, *arguments = operator.split() or [""]
         # Behind its own parameters the planner keeps those that a condition quantifies over.
-        parameters = self._parts["parameters"].get(name, [])
         mapping = {
             Placeholder(parameter, kind): Variable(argument, kind)
-            for (parameter, kind), argument in zip(parameters, arguments, strict=False)
+            for (parameter, kind), argument in zip(
+                self._known_so_far.parameters.get(name, []), arguments, strict=False
+            )
         }
         context = {
             "state": state,
@@ -140,76 +165,87 @@ class Engine:
         }
         return str(self._rules.grammar.derive(rule, context))
 
-    def _things(self) -> dict[str, Any]:
-        """What there is, by its id, with the names that ALFWorld gives it."""
-        from textworld.generator.game import EntityInfo
+    def _scene(self) -> Scene:
+        """The state of the game, as TextWorld keeps it: what was undone is a fact of its own."""
+        if self._last_scene is None:
+            from textworld import logic
 
-        kinds = {v.name: v.type for fact in self._facts() for v in fact.arguments}
-        things = {}
-        for id, name in plain_names(kinds).items():
-            things[id] = EntityInfo(id, kinds[id])
-            things[id].name, things[id].definite, things[id].indefinite = name, "the", "a"
-        return things
-
-    def _facts(self) -> list[Any]:
-        """What holds when a game begins."""
-        from textworld.logic import Proposition, Variable
-
-        kinds = self._parts["kinds"]
-        given = [
-            Proposition(name, [Variable(id, kinds[id]) for id in arguments])
-            for name, *arguments in self._parts["facts"]
-        ]
-        return given + [atom.get_fact(kinds) for atom in self._first]
-
-    def _state(self) -> Any:
-        """What holds now, as TextWorld keeps it: what was undone is a fact of its own."""
-        from textworld import logic
-
-        world = logic.GameLogic()
-        for name, above in self._parts["types"].items():
-            world.types.add(logic.Type(name, above))
-        state = logic.State(world, self._facts())
-        for effect in self._changes.values():
-            fact = effect.get_fact(self._parts["kinds"])
-            state.remove_fact(fact.negate())
-            state.add_fact(fact)
-        return state
-
-    def _atoms(self) -> list[Any]:
-        """What the planner takes as true now."""
-        from textworld.envs.pddl.logic import Atom
-
-        atoms = (Atom * self._library.get_state_size())()
-        self._library.get_state(atoms)
-        return [atom for atom in atoms if not atom.name.startswith("NegatedAtom")]
+            scene = json.loads(zlib.decompress(self._known_so_far.scene))
+            world = logic.GameLogic()
+            for name, above in scene["types"].items():
+                world.types.add(logic.Type(name, above))
+            state = logic.State(world, _facts(scene))
+            for effect in self._changes.values():
+                fact = effect.get_fact(scene["kinds"])
+                state.remove_fact(fact.negate())
+                state.add_fact(fact)
+            self._last_scene = Scene(state, _things(scene))
+        return self._last_scene
 
     def _translated(self, domain: str, problem: str) -> Translation:
+        """A problem's translation, made once."""
+        import fast_downward
+
         if problem not in self._known:
-            self._known[problem] = Translation(_translate(domain, problem))
+            task, sas = fast_downward.pddl2sas(domain, problem)
+            self._library.load_sas(sas.encode())
+            scene = json.dumps(_scene_of(task, self._true_atoms()))
+            parameters = {
+                action.name: [(p.name.strip("?"), p.type_name) for p in action.parameters]
+                for action in task.actions
+            }
+            self._known[problem] = Translation(
+                zlib.compress(sas.encode()), zlib.compress(scene.encode()), parameters
+            )
             if len(self._known) > KNOWN:
                 self._known.popitem(last=False)
         return self._known[problem]
 
+    def _true_atoms(self) -> list[str]:
+        """What the planner takes as true now, such as `Atom holdsany(agent1)`."""
+        from textworld.envs.pddl.logic import Atom
 
-def _translate(domain: str, problem: str) -> bytes:
-    """What the engine needs of a problem, as compressed JSON."""
-    import fast_downward
+        atoms = (Atom * self._library.get_state_size())()
+        self._library.get_state(atoms)
+        return [atom.name for atom in atoms if not atom.name.startswith("NegatedAtom")]
+
+
+def _scene_of(task: Any, atoms: Sequence[str]) -> dict[str, Any]:
+    """What has to be known of a problem to tell it in words: what is there and what holds."""
     from fast_downward.translate.pddl.conditions import Atom
 
-    task, sas = fast_downward.pddl2sas(domain, problem)
-    atoms = (fact for fact in task.init if isinstance(fact, Atom) and fact.predicate != "=")
-    parts = {
-        "sas": sas,
+    given = (fact for fact in task.init if isinstance(fact, Atom) and fact.predicate != "=")
+    read = (atom.removeprefix("Atom ").removesuffix(")").partition("(") for atom in atoms)
+    return {
         "kinds": {thing.name: thing.type_name for thing in task.objects},
         "types": {kind.name: kind.supertype_names for kind in reversed(task.types)},
-        "facts": [[fact.predicate, *fact.args] for fact in atoms],
-        "parameters": {
-            action.name: [[p.name.strip("?"), p.type_name] for p in action.parameters]
-            for action in task.actions
-        },
+        "facts": [
+            *([fact.predicate, *fact.args] for fact in given),
+            *([name, *filter(None, listed.split(", "))] for name, _, listed in read),
+        ],
     }
-    return zlib.compress(json.dumps(parts).encode())
+
+
+def _facts(scene: dict[str, Any]) -> list[Any]:
+    """What holds when a game begins."""
+    from textworld.logic import Proposition, Variable
+
+    kinds = scene["kinds"]
+    return [
+        Proposition(name, [Variable(id, kinds[id]) for id in arguments])
+        for name, *arguments in scene["facts"]
+    ]
+
+
+def _things(scene: dict[str, Any]) -> dict[str, Any]:
+    """What there is, by its id, with the names that ALFWorld gives it."""
+    from textworld.generator.game import EntityInfo
+
+    things = {}
+    for id, name in plain_names({id for _, *ids in scene["facts"] for id in ids}).items():
+        things[id] = EntityInfo(id, scene["kinds"][id])
+        things[id].name, things[id].definite, things[id].indefinite = name, "the", "a"
+    return things
 
 
 @lru_cache(maxsize=8)
