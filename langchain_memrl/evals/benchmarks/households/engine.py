@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from langchain_memrl.evals.benchmarks.downloads import digest
 from langchain_memrl.evals.benchmarks.households.grammar import goal_of, without_goal
 from langchain_memrl.evals.benchmarks.households.names import plain_names
 
@@ -77,7 +78,7 @@ class Engine:
         Returns:
             The opening text, the commands that are possible, and whether it is won.
         """
-        self._known_so_far = self._translated(domain, problem)
+        self._known_so_far = self._translated(domain, problem, grammar)
         self._library.load_sas(zlib.decompress(self._known_so_far.sas))
         self._rules = _rules(domain, without_goal(grammar, GOAL_MARK))
         self._changes: dict[str, Any] = {}
@@ -182,11 +183,13 @@ class Engine:
             self._last_scene = Scene(state, _things(scene))
         return self._last_scene
 
-    def _translated(self, domain: str, problem: str) -> Translation:
-        """A problem's translation, made once."""
+    def _translated(self, *parts: str) -> Translation:
+        """The translation of a game, made once."""
         import fast_downward
 
-        if problem not in self._known:
+        key = digest("\n".join(parts))
+        if key not in self._known:
+            domain, problem, _ = parts
             task, sas = fast_downward.pddl2sas(domain, problem)
             self._library.load_sas(sas.encode())
             scene = json.dumps(_scene_of(task, self._true_atoms()))
@@ -194,12 +197,12 @@ class Engine:
                 action.name: [(p.name.strip("?"), p.type_name) for p in action.parameters]
                 for action in task.actions
             }
-            self._known[problem] = Translation(
+            self._known[key] = Translation(
                 zlib.compress(sas.encode()), zlib.compress(scene.encode()), parameters
             )
             if len(self._known) > KNOWN:
                 self._known.popitem(last=False)
-        return self._known[problem]
+        return self._known[key]
 
     def _true_atoms(self) -> list[str]:
         """What the planner takes as true now, such as `Atom holdsany(agent1)`."""
