@@ -209,5 +209,5 @@ def test_the_first_action_of_a_reply_is_its_command(reply, command):
 
 def test_nothing_of_the_benchmark_comes_along():
     here = Path(__file__).parent
-    assert not [path for path in here.rglob("*.tw-pddl*")]
+    assert not list(here.rglob("*.tw-pddl*"))
     assert "ALFRED" in json.dumps(RULES)

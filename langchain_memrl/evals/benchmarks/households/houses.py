@@ -7,7 +7,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
@@ -85,7 +85,8 @@ class House:
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._log):
             if pipe is not None:
-                pipe.close()
+                with suppress(OSError):  # what was on its way to an engine that had ended before
+                    pipe.close()
 
     def _ask(self, request: dict[str, Any]) -> Seen:
         pipe_in, pipe_out = self._process.stdin, self._process.stdout
