@@ -25,6 +25,8 @@ from langchain_memrl.evals.benchmarks.households.names import plain_names
 
 KNOWN = 500
 """Games whose translation is kept, packed: some 60 kB each."""
+KNOWN_TEXTS = 200
+"""Texts of each of them that are kept."""
 NOTHING = "Nothing happens."
 """What the engine says to a command that is not possible."""
 GOAL_MARK = "THE GOAL"
@@ -41,14 +43,14 @@ class Translation:
         scene: What `_scene_of` found, packed.
         parameters: The name and the kind of each parameter of each action.
         commands: The commands of all operators that were possible so far.
-        texts: What was told so far, by the rule and by everything that it can depend on.
+        texts: What was told lately, by the SHA-256 of all that it can depend on.
     """
 
     sas: bytes
     scene: bytes
     parameters: dict[str, list[tuple[str, str]]]
     commands: dict[str, str] = field(default_factory=dict)
-    texts: dict[tuple[str, frozenset[str]], str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
 
 
 class Scene(NamedTuple):
@@ -138,10 +140,12 @@ class Engine:
     def _told(self, rule: str, operator: str) -> str:
         """What a rule makes of an operator in this very state of the game."""
         known = self._known_so_far.texts
-        state = frozenset(effect.name for effect in self._changes.values())
-        key = (f"{rule} {operator}", state)
+        state = sorted(effect.name for effect in self._changes.values())
+        key = digest("\n".join([rule, operator, *state]))
         if key not in known:
             known[key] = self._derive(rule, operator)
+            if len(known) > KNOWN_TEXTS:
+                known.pop(next(iter(known)))
         return known[key]
 
     def _derive(self, rule: str, operator: str) -> str:

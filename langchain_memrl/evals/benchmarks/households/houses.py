@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -93,6 +94,7 @@ class House:
         if pipe_in is None or pipe_out is None:
             raise MemRLError("the engine has no pipes")
         timer = threading.Timer(self._limit, self._process.kill)
+        began = time.monotonic()
         timer.start()
         try:
             pipe_in.write(json.dumps(request) + "\n")
@@ -101,9 +103,9 @@ class House:
         except OSError:
             line = ""
         finally:
-            late = timer.finished.is_set()
             timer.cancel()
         if not line:
+            late = time.monotonic() - began >= self._limit
             slow = f" after {self._limit:g} s without a reply" if late else ""
             raise MemRLError(f"TextWorld's engine ended{slow}: {self._last_words() or 'no word'}")
         reply = json.loads(line)
