@@ -57,6 +57,8 @@ WHERE_USED = {
     "openevals",
     "IPython",
     "pymysql",
+    "textworld",
+    "fast_downward",
 }
 UNSAFE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "yaml"}
 UNSAFE_NAMES = {"eval", "exec", "__import__"}
