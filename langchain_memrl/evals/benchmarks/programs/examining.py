@@ -167,7 +167,7 @@ def _load(module: types.ModuleType, source: Source, program: list[str]) -> str:
 
 def describe(error: BaseException, program: list[str]) -> str:
     """An error in a line or two, with the line of the program where it arose."""
-    said = "".join(traceback.format_exception_only(error)).strip()
+    said = " ".join("".join(traceback.format_exception_only(error)).split())
     text = said if len(said) <= LONGEST else f"{said[:LONGEST]}..."
     lines = [
         frame.lineno

@@ -128,9 +128,9 @@ def drop_capabilities(*, but_reading: bool) -> None:
     _call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
-def die_with_parent() -> None:
-    """Be killed when the process that started this one ends."""
-    _call("prctl", PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+def end_with_parent(sign: signal.Signals = signal.SIGKILL) -> None:
+    """Get a signal when the process that started this one ends."""
+    _call("prctl", PR_SET_PDEATHSIG, int(sign), 0, 0, 0)
 
 
 def show_itself() -> None:

@@ -125,7 +125,7 @@ class ProgramRunner:
                 with connection.makefile("rwb") as stream:
                     _send(stream, {"program": program, "function": function, "secret": secret})
                     ready = _receive(stream)
-                    if ready is None:
+                    if not ready or ready["secret"] != secret:
                         raise MemRLError("a try ended before it began: it could not be shut in")
                     return self._hear(stream, secret, tests)
         except OSError as error:
@@ -185,7 +185,9 @@ class ProgramRunner:
                 raise MemRLError(f"the process that runs programs did not start: {said[-500:]}")
         found = json.loads(line)
         if not found["kind"]:
-            raise ConfigError(f"programs cannot be shut in here by {' or '.join(self._kinds)}")
+            raise ConfigError(
+                f"no walls for programs here: tried {', '.join(self._kinds) or 'none'}"
+            )
         self.kind = found["kind"]
         self.imported = tuple(found["imported"])
 

@@ -16,8 +16,8 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +46,7 @@ class Limits(NamedTuple):
     """
 
     seconds: float = 240.0
-    processor: int = 60
+    processor: int = 120
     memory: int = 4 * 2**30
     file: int = 64 * 2**20
     disk: int = 256 * 2**20
@@ -65,7 +65,7 @@ def run_apart(run: Callable[[], None], kind: str, folder: Path, limits: Limits) 
     Raises:
         OSError: The walls cannot be built.
     """
-    kernel.die_with_parent()
+    kernel.end_with_parent(signal.SIGTERM if kind == LIMITS else signal.SIGKILL)
     _offer_to_the_killer()
     account = FIRST_ACCOUNT + os.getpid() % ACCOUNTS if os.geteuid() == 0 else None
     if kind == LIMITS:
@@ -101,11 +101,9 @@ def fork_and_wait(run: Callable[[], None]) -> None:
     os.waitpid(child, 0)
 
 
-def _first_process(
-    run: Callable[[], None], work: str, account: int | None, limits: Limits
-) -> None:
+def _first_process(run: Callable[[], None], work: str, account: int | None, limits: Limits) -> None:
     """Number 1 among the processes apart: when it ends, all others are killed."""
-    kernel.die_with_parent()
+    kernel.end_with_parent()
     kernel.make_read_only()
     kernel.mount_memory_but(TEMPORARY, limits.disk, _needed(TEMPORARY, work))
     kernel.mount_memory(work, limits.disk)
@@ -117,7 +115,7 @@ def _first_process(
 
 
 def _watch(run: Callable[[], None], seconds: float) -> None:
-    """Run something in a child, and return when it ends or its time is up."""
+    """Run something in a child, and return when it ends, its time is up or its owner has ended."""
 
     class TimeIsUpError(Exception):
         pass
@@ -125,10 +123,12 @@ def _watch(run: Callable[[], None], seconds: float) -> None:
     def stop(number: int, frame: Any) -> None:
         raise TimeIsUpError
 
-    signal.signal(signal.SIGALRM, stop)
+    for one in (signal.SIGALRM, signal.SIGTERM):
+        signal.signal(one, stop)
     child = os.fork()
     if child == 0:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        for one in (signal.SIGALRM, signal.SIGTERM):
+            signal.signal(one, signal.SIG_DFL)
         leave_after(run)
     try:
         signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -144,7 +144,8 @@ def _enter(
 ) -> None:
     """Give up all rights, enter the folder, and run."""
     os.setsid()
-    home, temporary = f"{work}/home", f"{work}/tmp"
+    alone = account is not None or not refuse  # nobody else has the account, or is in its map
+    home, temporary = f"{work}/home", f"{work}/temporary"
     for path in (home, temporary):
         os.mkdir(path)
         os.chmod(path, 0o777)  # noqa: S103 - nobody else sees it, or it is this try's own
@@ -154,7 +155,7 @@ def _enter(
         (resource.RLIMIT_AS, limits.memory),
         (resource.RLIMIT_FSIZE, limits.file),
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NPROC, limits.processes + (_processes_of_mine() if refuse else 0)),
+        (resource.RLIMIT_NPROC, limits.processes + (0 if alone else _processes_of_mine())),
     ):
         resource.setrlimit(what, (most, most))
     needs_rights = account is not None and not _readable_by_all()
@@ -163,7 +164,7 @@ def _enter(
         _become(account)
     kernel.drop_capabilities(but_reading=needs_rights)
     kernel.show_itself()
-    kernel.die_with_parent()
+    kernel.end_with_parent()
     os.environ.update({"HOME": home, "TMPDIR": temporary})
     tempfile.tempdir = None
     if refuse:
@@ -223,12 +224,23 @@ def _offer_to_the_killer() -> None:
 
 def _end_orphans() -> None:
     """Kill whatever the try left behind, until nothing is."""
-    children = Path(f"/proc/self/task/{threading.get_native_id()}/children")
-    while found := children.read_text().split():
-        for child in map(int, found):
-            os.kill(child, signal.SIGKILL)
-        for child in map(int, found):
-            os.waitpid(child, 0)
+    while found := _descendants(os.getpid()):
+        for process in found:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
+def _descendants(process: int) -> list[int]:
+    """The children of a process, and theirs."""
+    found = []
+    with suppress(OSError):  # it has ended
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        for child in map(int, children):
+            found += [child, *_descendants(child)]
+    return found
 
 
 def leave_after(run: Callable[[], None]) -> None:

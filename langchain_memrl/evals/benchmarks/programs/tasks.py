@@ -3,7 +3,7 @@
 import ast
 import importlib.util
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,10 @@ from langchain_memrl.evals.benchmarks.programs.runner import test_names
 
 WHERE = (
     "bigcodebench needs its tasks: download them from "
-    "https://huggingface.co/datasets/bigcode/bigcodebench as JSON lines (those of the hard part "
-    "alone are in bigcode/bigcodebench-hard) and give the file, or a folder with it and the split "
-    "hard_*.json or full_*.json of MemRL's authors, as --data PATH"
+    "https://huggingface.co/datasets/bigcode/bigcodebench as JSON lines (the 148 hard ones alone: "
+    "bigcode/bigcodebench-hard) and give the file as --data PATH, or the split of MemRL's authors "
+    "that lies beside it, hard_seed42.json or full_seed123.json"
 )
-ALL = "all"
-"""The world of a file without a split."""
-WORLDS = ("hard", "full")
-"""Worlds of a folder with splits, as their files are called."""
 GAP = "    pass\n"
 
 
@@ -71,27 +67,31 @@ class ProgramTasks:
     """What a download holds.
 
     Attributes:
-        worlds: The tasks of each world: all of a file, or those of each split beside it.
+        tasks: The tasks, in the order of their numbers.
         hashes: SHA-256 of each file that was read, by its name.
     """
 
-    worlds: Mapping[str, tuple[ProgramTask, ...]]
+    tasks: tuple[ProgramTask, ...]
     hashes: Mapping[str, str]
 
 
 def load_tasks(path: Path | None) -> ProgramTasks:
-    """Read a file of tasks, or a folder with it and splits.
+    """Read a file of tasks, or a split with the file of tasks beside it.
+
+    Where two tasks ask the same, the second is left out: a memory could not tell them apart.
 
     Args:
-        path: JSON lines, also packed with gzip or xz, or a folder. A split is a JSON object with
-            `train_ids` and `val_ids`; the latter are held out in a transfer.
+        path: JSON lines, also packed with gzip or xz; or a JSON object with `train_ids` and
+            `val_ids`, of which the latter are held out in a transfer; or a folder with one split.
 
     Raises:
         InputError: There is no path, nothing there, or something else than tasks.
     """
     if path is None:
         raise InputError(WHERE)
-    file = _only(path, "*.jsonl*") if path.is_dir() else path
+    given = _only(path, "*.json") if path.is_dir() else path
+    split = None if ".jsonl" in given.suffixes else given
+    file = given if split is None else _only(given.parent, "*.jsonl*")
     entries, sha256 = read_download(file, WHERE)
     hashes = {file.name: sha256}
     if not isinstance(entries, list) or not entries:
@@ -99,17 +99,12 @@ def load_tasks(path: Path | None) -> ProgramTasks:
     known = {task.id: task for task in (_task(file, entry) for entry in entries)}
     if len(known) != len(entries):
         raise InputError(f"{file}: two tasks have the same task_id")
-    if not path.is_dir():
-        return ProgramTasks({ALL: _distinct(known.values())}, hashes)
-    worlds = {}
-    for world in WORLDS:
-        if any(path.glob(f"{world}_*.json")):
-            split = _only(path, f"{world}_*.json")
-            content, hashes[split.name] = read_download(split, WHERE)
-            worlds[world] = _distinct(_chosen(split, content, known))
-    if not worlds:
-        raise InputError(f"{path} holds no split {' or '.join(WORLDS)}_*.json; {WHERE}")
-    return ProgramTasks(worlds, hashes)
+    if split is not None:
+        content, hashes[split.name] = read_download(split, WHERE)
+        known = _chosen(split, content, known)
+    in_order = sorted(known.values(), key=lambda task: (len(task.id), task.id))
+    first = {task.instruction: task for task in reversed(in_order)}
+    return ProgramTasks(tuple(reversed(first.values())), hashes)
 
 
 def missing_modules(tasks: Sequence[ProgramTask]) -> dict[str, str]:
@@ -128,29 +123,20 @@ def _only(folder: Path, pattern: str) -> Path:
     return found[0]
 
 
-def _chosen(
-    split: Path, content: Any, known: Mapping[str, ProgramTask]
-) -> list[ProgramTask]:
-    """The tasks of a split, in the order of their numbers."""
+def _chosen(split: Path, content: Any, known: Mapping[str, ProgramTask]) -> dict[str, ProgramTask]:
+    """The tasks of a split."""
     try:
-        groups = {False: content["train_ids"], True: content["val_ids"]}
-        chosen = {_number(id): held_out for held_out, ids in groups.items() for id in ids}
-        from dataclasses import replace
-
-        return [
-            replace(known[id], held_out=chosen[id])
-            for id in sorted(chosen, key=lambda id: (len(id), id))
-        ]
+        groups = ((False, content["train_ids"]), (True, content["val_ids"]))
+        return {
+            _number(id): replace(known[_number(id)], held_out=held_out)
+            for held_out, ids in groups
+            for id in ids
+        }
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{split} is no split of these tasks ({type(error).__name__}: {error}); expected an "
             "object with train_ids and val_ids"
         ) from error
-
-
-def _distinct(tasks: Any) -> tuple[ProgramTask, ...]:
-    """Without those that ask what an earlier one asks: a memory could not tell them apart."""
-    return tuple({task.instruction: task for task in reversed(list(tasks))}.values())[::-1]
 
 
 def _number(id: str) -> str:
@@ -159,11 +145,14 @@ def _number(id: str) -> str:
 
 def _task(file: Path, entry: Any) -> ProgramTask:
     try:
-        texts = [
-            str(entry[name])
-            for name in ("instruct_prompt", "code_prompt", "canonical_solution", "test")
-        ]
-        task = ProgramTask(_number(entry["task_id"]), *texts, str(entry["entry_point"]))
+        task = ProgramTask(
+            _number(entry["task_id"]),
+            instruction=str(entry["instruct_prompt"]),
+            beginning=str(entry["code_prompt"]),
+            body=str(entry["canonical_solution"]),
+            tests=str(entry["test"]),
+            function=str(entry["entry_point"]),
+        )
         if not test_names(task.tests):
             raise ValueError("it has no tests")
     except (KeyError, TypeError, ValueError, SyntaxError, AttributeError) as error:

@@ -16,6 +16,7 @@ import shutil
 import signal
 import socket
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def _serve(listener: socket.socket, kind: str, folder: Path, limits: Limits) -> 
             return
         connection, _ = listener.accept()
         if os.fork() == 0:
-            leave_after(lambda taken=connection: _try(listener, taken, kind, folder, limits))
+            leave_after(partial(_try, listener, connection, kind, folder, limits))
         connection.close()
 
 
