@@ -103,8 +103,10 @@ def load_tasks(path: Path | None) -> ProgramTasks:
         content, hashes[split.name] = read_download(split, WHERE)
         known = _chosen(split, content, known)
     in_order = sorted(known.values(), key=lambda task: (len(task.id), task.id))
-    first = {task.instruction: task for task in reversed(in_order)}
-    return ProgramTasks(tuple(reversed(first.values())), hashes)
+    first: dict[str, ProgramTask] = {}
+    for task in in_order:
+        first.setdefault(task.instruction, task)
+    return ProgramTasks(tuple(first.values()), hashes)
 
 
 def missing_modules(tasks: Sequence[ProgramTask]) -> dict[str, str]:
@@ -156,9 +158,9 @@ def _task(file: Path, entry: Any) -> ProgramTask:
         if not test_names(task.tests):
             raise ValueError("it has no tests")
     except (KeyError, TypeError, ValueError, SyntaxError, AttributeError) as error:
+        name = entry.get("task_id", "an entry") if isinstance(entry, dict) else "an entry"
         raise InputError(
-            f"{file}: {entry.get('task_id') if isinstance(entry, dict) else entry!r} is not a task "
-            f"of BigCodeBench ({type(error).__name__}: {error})"
+            f"{file}: {name} is not a task of BigCodeBench ({type(error).__name__}: {error})"
         ) from error
     return task
 
