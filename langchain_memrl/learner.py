@@ -36,7 +36,7 @@ class Learner:
 
     Args:
         memory: Where the loop learns.
-        evaluator: Judges an answer; `"human"` is left to the graph.
+        evaluator: Judges an answer; `"human"` is left to whoever can wait for a person.
         summarizer: Writes the lesson; None uses the agent itself where it is a chat model.
         agent: What acts; only looked at for the default summarizer.
         intent: Finds the task text in the state; the last human message by default.
@@ -122,7 +122,7 @@ class Learner:
     @property
     def _evaluate(self) -> Evaluator:
         if isinstance(self.evaluator, str):
-            raise ConfigError('evaluator "human" needs the graph, which can wait for a person')
+            raise ConfigError('evaluator "human" needs a graph, which can wait for a person')
         return self.evaluator
 
     def lesson(self, attempt: Attempt) -> str | None:
@@ -159,6 +159,15 @@ def last_human_text(state: State) -> str:
         "the state has no human message to take the task from; "
         "add one, or pass intent=callable that finds the task"
     )
+
+
+def answer_of(messages: Sequence[BaseMessage]) -> str:
+    """The text of the last AI message; of the last message where that has none.
+
+    A tool that returns directly, or structured output, ends a run with its own message.
+    """
+    answers = [message for message in messages if isinstance(message, AIMessage)]
+    return next((str(m.text) for m in (*answers[-1:], *messages[-1:]) if m.text), "")
 
 
 def trajectory_text(messages: Sequence[BaseMessage]) -> str:

@@ -33,6 +33,7 @@ LAYERS = (
     ("memory", "evaluators", "offline"),
     ("summarizers", "rendering"),
     ("learner", "loading", "retriever"),
+    ("loop",),
     ("graph", "middleware"),
     ("bench", "display", "evals"),
     ("cli",),
@@ -45,7 +46,8 @@ HOMES = {
     "faiss": {"store"},
     "sqlite3": {"store"},
     "psycopg": {"store"},
-    "langgraph": {"graph", "middleware"},
+    "langchain": {"middleware"},
+    "langgraph": {"graph", "loop", "middleware"},
     "typer": {"cli"},
 }
 WITHOUT_LANGCHAIN = {name for name, row in ROW.items() if row <= ROW["store"]}

@@ -2,19 +2,21 @@
 
 import hashlib
 import logging
+from collections.abc import Sequence
 from typing import Any
 
+from langchain_core.messages import BaseMessage
 from langgraph.config import get_stream_writer
 from langgraph.runtime import get_runtime
 
 from langchain_memrl.errors import MemRLError
-from langchain_memrl.graph.state import MemRLState
+from langchain_memrl.learner import State
 from langchain_memrl.summarizers import Attempt
 
 logger = logging.getLogger("langchain_memrl")
 
 
-def attempt_of(state: MemRLState) -> Attempt:
+def attempt_of(state: State) -> Attempt:
     """What the summariser reads."""
     return Attempt(
         intent=state["intent"],
@@ -25,23 +27,23 @@ def attempt_of(state: MemRLState) -> Attempt:
     )
 
 
-def question_of(state: MemRLState) -> dict[str, Any]:
+def question_of(state: State) -> dict[str, Any]:
     """What a person is asked."""
     asked = {name: state[name] for name in ("episode_id", "intent", "answer")}
     return {"type": "memrl.reward_request", **asked}
 
 
-def episode_of(state: MemRLState) -> dict[str, str]:
+def episode_of(state: State) -> dict[str, str]:
     """The arguments of `episode`."""
     return {"episode_id": state["episode_id"], "namespace": state["namespace"]}
 
 
-def held_of(state: MemRLState) -> dict[str, str]:
+def held_of(state: State) -> dict[str, str]:
     """The arguments of `hold`."""
     return {"intent": state["intent"], "trajectory": state["trajectory"]}
 
 
-def memory_of(state: MemRLState) -> dict[str, Any]:
+def memory_of(state: State) -> dict[str, Any]:
     """The arguments of `remember`. A lesson that is the whole trajectory is kept once."""
     lesson, trajectory = state["lesson"], state["trajectory"]
     return {
@@ -54,18 +56,19 @@ def memory_of(state: MemRLState) -> dict[str, Any]:
     }
 
 
-def derive_episode_id(state: MemRLState, task: str) -> str:
+def derive_episode_id(messages: Sequence[BaseMessage], task: str, name: str) -> str:
     """The same id when this step runs again, another one on the next turn.
 
     As a node of a parent, the parent's task is what survives a retry; standalone, the step's own.
     A bare number in the namespace only counts how often the parent's task has run the loop, its
-    retries too; the ids of the messages tell a new conversation from the same one again.
+    retries too; the ids of the messages tell a new conversation from the same one again. Loops
+    with different names that start at the same place have ids of their own.
     """
     info = get_runtime().execution_info
     parents = (info.checkpoint_ns if info else "").split("|")[:-1]
     step = [name for name in parents if not name.isdigit()] or [info.task_id if info else ""]
-    messages = [message.id for message in state.get("messages") or []]
-    parts = (info.thread_id if info else None, step, task, messages)
+    ids = [message.id for message in messages]
+    parts = (info.thread_id if info else None, step, task, ids, name)
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 
