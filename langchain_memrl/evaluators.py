@@ -1,8 +1,9 @@
 """How an answer is judged: answer -> `Verdict`.
 
-An evaluator is any callable, sync or async, that takes the graph's state and returns a reward in
-the bank's range, a bool, None ("no signal yet") or a `Verdict`. The state has `messages` (the whole
-conversation, the agent's answer last), `intent`, `trajectory` and `episode_id`.
+An evaluator is any callable, sync or async, that takes the state of the graph or the agent and
+returns a reward in the bank's range, a bool, None ("no signal yet") or a `Verdict`. The state has
+`messages` (the whole conversation, the agent's answer last), `intent`, `trajectory` and
+`episode_id`.
 
 ```python
 def tests_pass(state) -> bool:

@@ -124,6 +124,9 @@ class MemRLMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self._name = name
         self._run, self._asked = f"{name}_run", f"{name}_asked"
         self._episode_id, self._reward = f"{name}_episode_id", f"{name}_reward"
+        self._learning: Runnable[Update, Update] = RunnableLambda(
+            self._learn_from, self._alearn_from, name=f"{name}.learn"
+        ).with_config(tags=[NO_STREAM])  # no token of a judge or summariser streams
         self.state_schema = self._schema()
 
     @property
@@ -205,12 +208,12 @@ class MemRLMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> Update:
         """Judge the run, move Q, write the memory."""
         turn = self._finished(state)
-        return self._ended(turn and self._learning().invoke(turn, get_config()))
+        return self._ended(turn and self._learning.invoke(turn, get_config()))
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> Update:
         """The same, awaited."""
         turn = self._finished(state)
-        return self._ended(turn and await self._learning().ainvoke(turn, get_config()))
+        return self._ended(turn and await self._learning.ainvoke(turn, get_config()))
 
     def _finished(self, state: State) -> Update | None:
         """The episode and what the agent did; None where no model was asked in this run."""
@@ -220,11 +223,6 @@ class MemRLMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             return None
         added = messages[_place_after(messages, run["last_id"]) :]
         return {**state, **run, **self._steps.acted(added)}
-
-    def _learning(self) -> Runnable[Update, Update]:
-        """The steps after the agent; no token of a judge or summariser streams."""
-        steps = RunnableLambda(self._learn_from, self._alearn_from, name=f"{self._name}.learn")
-        return steps.with_config(tags=[NO_STREAM])
 
     def _learn_from(self, turn: Update) -> Update:
         turn = turn | self._steps.evaluate(turn)

@@ -7,7 +7,7 @@ from importlib.metadata import version
 import pytest
 
 import langchain_memrl
-from langchain_memrl import EpisodicMemory, errors
+from langchain_memrl import EpisodicMemory, errors, middleware
 
 PUBLIC = [
     "PRESETS",
@@ -65,6 +65,12 @@ def test_a_star_import_gives_exactly_them():
     space = {}
     exec("from langchain_memrl import *", space)
     assert set(space) - {"__builtins__"} == set(PUBLIC)
+
+
+def test_the_middleware_has_a_module_of_its_own():
+    assert middleware.__all__ == ["MemRLMiddleware"]
+    assert inspect.getdoc(middleware.MemRLMiddleware)
+    assert "MemRLMiddleware" not in dir(langchain_memrl)
 
 
 def test_another_name_is_an_attribute_error():
