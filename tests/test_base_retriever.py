@@ -22,8 +22,8 @@ class Shelf(BaseRetriever):
     """Gives its documents as they are, and counts how it was asked."""
 
     documents: list
-    asked: list = []
-    awaited: list = []
+    asked: list
+    awaited: list
 
     def _get_relevant_documents(self, query, *, run_manager):
         self.asked.append(query)

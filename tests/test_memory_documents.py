@@ -1,4 +1,4 @@
-"""What a bank keeps of documents: a key, Q and history; no text, no vector, no trace in searches."""
+"""What a bank keeps of documents: a key, Q and history; no text, no vector, none in searches."""
 
 import json
 
@@ -142,6 +142,7 @@ def test_files_of_vectors_go_with_the_last_memory_although_documents_stay(mixed,
     bank = open_bank()
     bank.recall("task 1")
     bank.forget(ids=[one.id for one in bank.list(filter={"source": "agent"})])
+    bank.compact()
     bank.close()
     assert not (folder / "intents.faiss").exists()
     assert open_bank().verify().problems == ()
