@@ -169,7 +169,8 @@ class EpisodicMemory(Documents):
             cited: Those of them that the answer used, by memory or document id; None for all.
             revise: Put this reward in the place of the one that stands: Q moves as if it had been
                 given then, and the outcome of the memory that the episode wrote follows.
-            early: Let the reward wait where the episode is not known yet, instead of an error.
+            early: Let the reward wait where the episode is not known yet, instead of an error; with
+                `cited` it cannot.
             namespace: This memory's own by default.
 
         Returns:

@@ -22,7 +22,10 @@ from langchain_memrl.memory import EpisodicMemory
 from langchain_memrl.types import Normalization, Recall
 
 PER_CALL = ("filter", "exclude_intents", "episode_id")
-SEARCH = ("fetch_k", "score_threshold", "filter", "exclude_intents")
+SEARCH = (
+    *("fetch_k", "score_threshold", "holdout", "stop_when_harmful", "filter"),
+    "exclude_intents",  # per call only
+)
 RANKING = ("id_key", "score_key")
 TRACING = ("run_id", "verbose")
 
@@ -105,7 +108,7 @@ class MemRLRetriever(BaseRetriever):
         """Check the settings when the retriever is made."""
         super().model_post_init(context)
         self.settings()
-        wrong = RANKING if self.base is None else SEARCH[:3]
+        wrong = RANKING if self.base is None else SEARCH[:-1]
         fields = type(self).model_fields
         self._refuse([name for name in wrong if getattr(self, name) != fields[name].default])
         if isinstance(self.namespace, str):
@@ -136,8 +139,8 @@ class MemRLRetriever(BaseRetriever):
             raise ConfigError(f"{names} tell documents of a base retriever apart; give base=...")
         if names:
             raise ConfigError(
-                f"{names} are settings of a search in the bank, but base=... searches; give "
-                "them to that retriever"
+                f"{names} apply to memories, not to the documents of base=...; what that "
+                "retriever finds is limited or filtered there"
             )
 
     def resolve_namespace(self, config: RunnableConfig) -> str:

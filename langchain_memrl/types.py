@@ -278,7 +278,7 @@ class Verdict:
     """An evaluator's judgement of one answer.
 
     Attributes:
-        reward: A number in the reward range, or in [0, 1] with `scale="unit"`; a bool; None for none.
+        reward: A number in the reward range, or in [0, 1] with `scale="unit"`; a bool; or None.
         outcome: Overrules the outcome that follows from the reward.
         reason: Why, in words.
         scale: `"reward"` takes the number as it is, `"unit"` maps [0, 1] onto the reward range.

@@ -106,6 +106,20 @@ def test_citations_survive_an_export(bank, ids, open_bank, tmp_path, embeddings)
             copy.reinforce("a", reward=1.0, cited=[ids[0]])
 
 
+def test_a_revision_keeps_what_was_cited(bank, ids):
+    bank.reinforce("a", reward=1.0, cited=[ids[1]])
+    assert bank.reinforce("a", reward=-1.0, revise=True).revised_from == 1.0
+    assert values(bank, ids) == pytest.approx([0, -0.3, 0])
+    assert bank.reinforce("a", reward=0.0, cited=[ids[1]], revise=True).applied
+    with pytest.raises(RewardConflictError, match="other citations"):
+        bank.reinforce("a", reward=1.0, cited=[ids[0]], revise=True)
+
+
+def test_a_reward_that_cites_cannot_wait_for_its_episode(bank, ids):
+    with pytest.raises(EpisodeError, match="unknown"):
+        bank.reinforce("b", reward=1.0, cited=[ids[0]], early=True)
+
+
 async def test_awaited_it_is_the_same(bank, ids):
     found = await bank.areinforce("a", reward=1.0, cited=[ids[1]])
     assert [credit.id for credit in found.credits] == [ids[1]]
