@@ -8,6 +8,7 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from langchain_memrl.compressor import MemRLCompressor
     from langchain_memrl.config import PRESETS, LearningConfig, RecallConfig
     from langchain_memrl.errors import MemRLError
     from langchain_memrl.evaluators import (
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
         from_openevals,
         reward_from,
     )
+    from langchain_memrl.from_config import FromConfig
     from langchain_memrl.graph import create_memrl_builder, create_memrl_graph, make_memrl_nodes
     from langchain_memrl.learner import summarize_pending
     from langchain_memrl.loading import load_memories
     from langchain_memrl.memory import EpisodicMemory
-    from langchain_memrl.retriever import FromConfig, MemRLRetriever
+    from langchain_memrl.retriever import MemRLRetriever
     from langchain_memrl.summarizers import Attempt, LLMSummarizer, verbatim
     from langchain_memrl.types import (
         Candidate,
@@ -42,10 +44,11 @@ _HOMES = {
     "Credit": "types",
     "Episode": "types",
     "EpisodicMemory": "memory",
-    "FromConfig": "retriever",
+    "FromConfig": "from_config",
     "LLMJudge": "evaluators",
     "LLMSummarizer": "summarizers",
     "LearningConfig": "config",
+    "MemRLCompressor": "compressor",
     "MemRLError": "errors",
     "MemRLRetriever": "retriever",
     "Memory": "types",
@@ -79,6 +82,7 @@ __all__ = [
     "LLMJudge",
     "LLMSummarizer",
     "LearningConfig",
+    "MemRLCompressor",
     "MemRLError",
     "MemRLRetriever",
     "Memory",

@@ -10,14 +10,14 @@ Each verb is written once, as steps (see `steps.py`), and offered blocking and a
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from langchain_memrl.choosing import Choosing
 from langchain_memrl.config import RecallConfig
+from langchain_memrl.documents import Documents
 from langchain_memrl.requests import check_memory, check_reward, check_tasks
 from langchain_memrl.steps import Steps, awaitable, blocking
 from langchain_memrl.types import Memory, Normalization, Outcome, Recall, Reinforcement
 
 
-class EpisodicMemory(Choosing):
+class EpisodicMemory(Documents):
     """Episodic memory that learns which of its memories help.
 
     Setup:
@@ -65,9 +65,8 @@ class EpisodicMemory(Choosing):
         (arXiv 2601.03192, Phases A and B). `q_weight=0` is a plain similarity search. An empty
         answer means that nothing was similar enough.
 
-        With an episode id the answer is recorded, so that `reinforce` knows what to reward; the
-        same intent again in the same episode returns what was recorded. Without one nothing is
-        written.
+        With an episode id the answer is recorded, so that `reinforce` knows what to reward: the
+        same intent again in this episode returns it. Without one nothing is written.
 
         Args:
             intent: The task text. A blank one recalls nothing.
@@ -152,6 +151,7 @@ class EpisodicMemory(Choosing):
         *,
         reward: float | None,
         ids: Sequence[str] | None = None,
+        cited: Sequence[str] | None = None,
         revise: bool = False,
         early: bool = False,
         namespace: str | None = None,
@@ -164,12 +164,13 @@ class EpisodicMemory(Choosing):
 
         Args:
             episode_id: The episode.
-            reward: A finite number in the bank's `reward_range`, or None: no signal yet, nothing
-                happens and the episode stays open.
+            reward: A finite number in the bank's `reward_range`; None, no signal yet, does nothing.
             ids: The memories that were shown, where no recall recorded them.
+            cited: Those of them that the answer used, by memory or document id; None for all.
             revise: Put this reward in the place of the one that stands: Q moves as if it had been
                 given then, and the outcome of the memory that the episode wrote follows.
-            early: Let the reward wait where the episode is not known yet, instead of an error.
+            early: Let the reward wait where the episode is not known yet, instead of an error; with
+                `cited` it cannot.
             namespace: This memory's own by default.
 
         Returns:
@@ -178,11 +179,11 @@ class EpisodicMemory(Choosing):
         Raises:
             RewardError, RewardTypeError: The reward is unusable; nothing changed.
             RewardConflictError: The episode already has another reward and this is no revision,
-                or Q was moved by another rule since.
-            EpisodeError: The episode is unknown, or recorded other memories than `ids`.
+                it was for other `cited`, or Q was moved by another rule since.
+            EpisodeError: It is unknown, recorded other memories than `ids`, did not show `cited`.
             MemoryNotFoundError: One of `ids` does not exist here; nothing changed.
         """
-        entry = {"episode_id": episode_id, "reward": reward, "ids": ids}
+        entry = {"episode_id": episode_id, "reward": reward, "ids": ids, "cited": cited}
         entry |= {"revise": revise, "early": early}
         results = yield from self._reinforce_many([entry], namespace=namespace)
         return results[0]

@@ -13,6 +13,7 @@ RECALLS_WITHOUT_EPISODE = 50
 REWARDS_IN_A_ROW = 20
 LOOK_AGAIN = 50
 """Recalls of a namespace after which the brake looks again."""
+OFFERS_IN_A_ROW = 20
 
 
 class Notices:
@@ -21,7 +22,7 @@ class Notices:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._recalls = 0
-        self._streak = self._zeros = 0
+        self._streak = self._zeros = self._offers = 0
         self._warned = False
 
     def recalled(self, episode_ids: Iterable[str | None]) -> None:
@@ -35,6 +36,21 @@ class Notices:
                 "%d recalls carried no episode id, so nothing can be learned from them; pass "
                 "episode_id=..., or metadata={'memrl_episode_id': ...} to a retriever",
                 RECALLS_WITHOUT_EPISODE,
+            )
+
+    def offered(self, documents: int, k: int) -> None:
+        """Warn at 20 recalls in a row that had no more documents than they return."""
+        with self._lock:
+            before = self._offers
+            if before < OFFERS_IN_A_ROW:
+                self._offers = before + 1 if documents <= k else 0
+            due = before < self._offers == OFFERS_IN_A_ROW
+        if due:
+            logger.warning(
+                "the last %d times there were no more documents than k=%d, so every one was "
+                "returned and Q changed only their order; let the retriever find more than k",
+                OFFERS_IN_A_ROW,
+                k,
             )
 
     def rewarded(self, rewards: Iterable[float | None], learning: LearningConfig) -> None:

@@ -11,7 +11,14 @@ from langchain_memrl.core.selection import choose, rank
 from langchain_memrl.errors import InputError
 from langchain_memrl.requests import Task, new_id
 from langchain_memrl.store.base import Pool, RecallRecord
-from langchain_memrl.types import Candidate, Memory, Recall, ScoredMemory, Withheld
+from langchain_memrl.types import (
+    Candidate,
+    Memory,
+    Normalization,
+    Recall,
+    ScoredMemory,
+    Withheld,
+)
 
 KEPT_CANDIDATES = 50
 
@@ -86,7 +93,25 @@ def choose_memories(
     )
 
 
-def present(record: RecallRecord, memories: Mapping[str, Memory]) -> Recall:
+def document_settings(
+    k: int, q_weight: float, normalization: Normalization, epsilon: float
+) -> RecallConfig:
+    """Settings for a pool that another retriever found: all of it, without a gate.
+
+    `"zscore"` stands for `"pool"`: a bank knows no similarities of documents it does not hold.
+    """
+    return RecallConfig(
+        k=k,
+        score_threshold=None,
+        q_weight=q_weight,
+        normalization="pool" if normalization == "zscore" else normalization,
+        epsilon=epsilon,
+    )
+
+
+def present(
+    record: RecallRecord, memories: Mapping[str, Memory], documents: Mapping[str, Any] | None = None
+) -> Recall:
     """A recall as the caller sees it; memories that no longer exist are left out."""
     numbers = {candidate.id: candidate for candidate in record.candidates}
     return Recall(
@@ -101,6 +126,7 @@ def present(record: RecallRecord, memories: Mapping[str, Memory]) -> Recall:
                 score=numbers[id].score,
                 similarity_part=numbers[id].similarity_part,
                 q_part=numbers[id].q_part,
+                document=None if documents is None else documents[id],
             )
             for id in record.memory_ids
             if id in memories and id in numbers
@@ -111,6 +137,7 @@ def present(record: RecallRecord, memories: Mapping[str, Memory]) -> Recall:
         settings=record.settings,
         withheld=record.withheld,
         holdout=record.holdout,
+        document_keys=record.document_keys,
     )
 
 
@@ -138,4 +165,5 @@ def as_record(recall: Recall, ids: Sequence[str] | None = None) -> RecallRecord:
         explored=recall.explored,
         holdout=recall.holdout,
         withheld=recall.withheld,
+        document_keys=recall.document_keys,
     )

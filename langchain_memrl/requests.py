@@ -66,6 +66,7 @@ def check_reward(
     ids: Sequence[str] | None = None,
     revise: bool = False,
     early: bool = False,
+    cited: Sequence[str] | None = None,
 ) -> RewardEntry:
     """One reward; a reward of None ("no signal yet") keeps None.
 
@@ -73,23 +74,29 @@ def check_reward(
         TypeError: No episode id.
         RewardError, RewardTypeError: See `LearningConfig.number`; the range is compared later,
             because a repeat is answered whatever the range is now.
-        InputError: An unusable episode id, or a single str for `ids`.
+        InputError: An unusable episode id, or a single str for `ids` or `cited`.
     """
     if episode_id is None:
         raise TypeError(
             "reinforce needs an episode_id: it is what makes the reward count exactly once"
         )
-    if isinstance(ids, str):
-        raise InputError("ids is one str; expected a list of memory ids")
     return RewardEntry(
         namespace=space,
         episode_id=check_name("episode_id", episode_id),
         reward=None if reward is None else learning.number(reward),
-        ids=None if ids is None else tuple(dict.fromkeys(check_name("id", id) for id in ids)),
+        ids=_check_ids("ids", ids),
         raw_id=new_id(),
         revise=bool(revise),
         early=bool(early),
+        cited=_check_ids("cited", cited),
     )
+
+
+def _check_ids(name: str, ids: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Some ids, each once."""
+    if isinstance(ids, str):
+        raise InputError(f"{name} is one str; expected a list of ids")
+    return None if ids is None else tuple(dict.fromkeys(check_text(name, id) for id in ids))
 
 
 def check_memory(

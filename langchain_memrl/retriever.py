@@ -1,7 +1,6 @@
 """`MemRLRetriever`: a recall as LangChain documents."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from langchain_core.callbacks import (
@@ -9,45 +8,26 @@ from langchain_core.callbacks import (
     CallbackManagerForRetrieverRun,
 )
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
-from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams, RetrieverLike
+from langchain_core.runnables import RunnableConfig, ensure_config, patch_config
 from pydantic import ConfigDict, Field
 
+from langchain_memrl.as_documents import to_documents
 from langchain_memrl.config import RecallConfig
-from langchain_memrl.errors import InputError
+from langchain_memrl.documents import IdKey, ScoreKey
+from langchain_memrl.errors import ConfigError
+from langchain_memrl.from_config import EPISODE_KEY, FromConfig, find_namespace, request_config
 from langchain_memrl.inputs import check_name
 from langchain_memrl.memory import EpisodicMemory
-from langchain_memrl.types import Normalization, Recall, ScoredMemory
+from langchain_memrl.types import Normalization, Recall
 
-EPISODE_KEY = "memrl_episode_id"
 PER_CALL = ("filter", "exclude_intents", "episode_id")
+SEARCH = (
+    *("fetch_k", "score_threshold", "holdout", "stop_when_harmful", "filter"),
+    "exclude_intents",  # per call only
+)
+RANKING = ("id_key", "score_key")
 TRACING = ("run_id", "verbose")
-
-
-@dataclass(frozen=True)
-class FromConfig:
-    """Takes the namespace from each request's config, never from the model.
-
-    Attributes:
-        key: Looked up in `config["configurable"]`, then in `config["metadata"]`.
-    """
-
-    key: str
-
-    def resolve(self, config: RunnableConfig) -> str:
-        """The namespace of one request.
-
-        Raises:
-            InputError: The request names none.
-        """
-        for part in ("configurable", "metadata"):
-            values: Mapping[str, Any] = config.get(part) or {}  # type: ignore[assignment]
-            if values.get(self.key) is not None:
-                return check_name(self.key, values[self.key])
-        raise InputError(
-            f"the request names no namespace; expected "
-            f'config={{"configurable": {{{self.key!r}: ...}}}}'
-        )
 
 
 class MemRLRetriever(BaseRetriever):
@@ -74,6 +54,21 @@ class MemRLRetriever(BaseRetriever):
     own metadata; all plain Python values.
 
     Every setting but the memory and the namespace may also be given per call.
+
+    With `base`, any retriever of yours, it learns a Q for each of that one's documents instead;
+    see `EpisodicMemory.recall_documents`. They come back as they are, with `memrl_id`,
+    `memrl_similarity`, `memrl_q_value`, `memrl_score` and the like in their metadata, and are not
+    copied into the bank, which needs no embeddings for it. `base` finds, so it decides how many
+    there are to choose from: let it find more than `k`.
+
+        ```python
+        retriever = MemRLRetriever(memory=memory, base=vectorstore.as_retriever(...), k=4)
+        chain.invoke(question, {"metadata": {"memrl_episode_id": "job-43"}})
+        memory.reinforce("job-43", reward=1.0, cited=["faq-17"])  # what the answer used, or all
+        ```
+
+    What a later reranker or a budget drops was not shown. So put this retriever last; or switch
+    `record` off and put a `MemRLCompressor` last; or name what was used as `cited`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -100,11 +95,22 @@ class MemRLRetriever(BaseRetriever):
     """Which memories may be chosen."""
     namespace: str | FromConfig | None = Field(default=None)
     """Where to look: a fixed name, `FromConfig(key)`, or None for the memory's own."""
+    base: RetrieverLike | None = None
+    """A retriever whose documents are recalled in the place of memories."""
+    id_key: IdKey | None = None
+    """With `base`: what tells documents apart, where neither their id nor their content does."""
+    score_key: ScoreKey | None = None
+    """With `base`: what their similarity is, larger for a better fit; None for their places."""
+    record: bool = True
+    """Whether an episode records what is returned; False where something else chooses after."""
 
     def model_post_init(self, context: Any) -> None:
         """Check the settings when the retriever is made."""
         super().model_post_init(context)
         self.settings()
+        wrong = RANKING if self.base is None else SEARCH[:-1]
+        fields = type(self).model_fields
+        self._refuse([name for name in wrong if getattr(self, name) != fields[name].default])
         if isinstance(self.namespace, str):
             check_name("namespace", self.namespace)
 
@@ -123,11 +129,23 @@ class MemRLRetriever(BaseRetriever):
             )
         return RecallConfig(**{name: getattr(self, name) for name in names} | changes)
 
+    def _refuse(self, names: list[str]) -> None:
+        """Refuse settings that would do nothing.
+
+        Raises:
+            ConfigError: There are some.
+        """
+        if names and self.base is None:
+            raise ConfigError(f"{names} tell documents of a base retriever apart; give base=...")
+        if names:
+            raise ConfigError(
+                f"{names} apply to memories, not to the documents of base=...; what that "
+                "retriever finds is limited or filtered there"
+            )
+
     def resolve_namespace(self, config: RunnableConfig) -> str:
         """The namespace that a request with this config may see."""
-        if isinstance(self.namespace, FromConfig):
-            return self.namespace.resolve(config)
-        return self.memory.namespace if self.namespace is None else self.namespace
+        return find_namespace(self.namespace, self.memory.namespace, config)
 
     def recall_arguments(self, config: RunnableConfig | None = None, **call: Any) -> dict[str, Any]:
         """The keyword arguments of `EpisodicMemory.recall` for one request.
@@ -141,16 +159,37 @@ class MemRLRetriever(BaseRetriever):
                 "namespace cannot be given per call; give it to the constructor, "
                 "or use FromConfig there"
             )
-        full = ensure_config(config)
+        full = request_config(config)
+        ranking = {name: call.pop(name, getattr(self, name)) for name in RANKING}
+        if self.base is not None:
+            self._refuse([name for name in SEARCH if name in call])
         own = {name: call.pop(name) for name in PER_CALL if name in call}
         settings = self.settings(**call)
-        return {
+        arguments = {
             **{name: getattr(settings, name) for name in settings.__slots__},
             "namespace": self.resolve_namespace(full),
             "filter": self.filter,
             "episode_id": full["metadata"].get(EPISODE_KEY),
             **own,
         }
+        if self.base is None:
+            return arguments
+        return {name: value for name, value in arguments.items() if name not in SEARCH} | ranking
+
+    def recall(self, task: str, config: RunnableConfig | None = None, **arguments: Any) -> Recall:
+        """Recall with the arguments of one request, among memories or the documents of `base`."""
+        if self.base is None:
+            return self.memory.recall(task, **arguments)
+        return self.memory.recall_documents(task, self.base.invoke(task, config), **arguments)
+
+    async def arecall(
+        self, task: str, config: RunnableConfig | None = None, **arguments: Any
+    ) -> Recall:
+        """The same, awaited."""
+        if self.base is None:
+            return await self.memory.arecall(task, **arguments)
+        documents = await self.base.ainvoke(task, config)
+        return await self.memory.arecall_documents(task, documents, **arguments)
 
     # --- LangChain's side -----------------------------------------------------------------------
 
@@ -172,7 +211,8 @@ class MemRLRetriever(BaseRetriever):
         """Read the request's config here: the hooks below do not see it."""
         tracing = {name: kwargs[name] for name in TRACING if name in kwargs}
         call = {name: value for name, value in kwargs.items() if name not in TRACING}
-        return {**tracing, "arguments": self.recall_arguments(config, **call)}
+        arguments = self.recall_arguments(config, **call)
+        return {**tracing, "arguments": arguments, "request": ensure_config(config)}
 
     def _get_relevant_documents(
         self,
@@ -180,10 +220,12 @@ class MemRLRetriever(BaseRetriever):
         *,
         run_manager: CallbackManagerForRetrieverRun,
         arguments: Mapping[str, Any] | None = None,
+        request: RunnableConfig | None = None,
         verbose: bool = False,
     ) -> list[Document]:
         call = self.recall_arguments() if arguments is None else arguments
-        return to_documents(self.memory.recall(query, **call))
+        child = patch_config(request, callbacks=run_manager.get_child())
+        return to_documents(self.recall(query, child, record=self.record, **call))
 
     async def _aget_relevant_documents(
         self,
@@ -191,10 +233,12 @@ class MemRLRetriever(BaseRetriever):
         *,
         run_manager: AsyncCallbackManagerForRetrieverRun,
         arguments: Mapping[str, Any] | None = None,
+        request: RunnableConfig | None = None,
         verbose: bool = False,
     ) -> list[Document]:
         call = self.recall_arguments() if arguments is None else arguments
-        return to_documents(await self.memory.arecall(query, **call))
+        child = patch_config(request, callbacks=run_manager.get_child())
+        return to_documents(await self.arecall(query, child, record=self.record, **call))
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         """What LangSmith shows: the kind of store and the embedding model; no text."""
@@ -206,29 +250,3 @@ class MemRLRetriever(BaseRetriever):
         if embedder.model is not None:
             params["ls_embedding_model"] = embedder.model
         return params
-
-
-def to_documents(recall: Recall) -> list[Document]:
-    """The chosen memories as documents, best first."""
-    return [_to_document(scored, recall) for scored in recall.memories]
-
-
-def _to_document(scored: ScoredMemory, recall: Recall) -> Document:
-    memory = scored.memory
-    return Document(
-        id=memory.id,
-        page_content=memory.lesson or memory.trajectory,
-        metadata={
-            "intent": memory.intent,
-            "similarity": scored.similarity,
-            "q_value": memory.q_value,
-            "score": scored.score,
-            "updates": memory.updates,
-            "selections": memory.selections,
-            "outcome": memory.outcome,
-            "created_at": memory.created_at.isoformat(),
-            "namespace": memory.namespace,
-            "recall_id": recall.recall_id,
-            "user": dict(memory.metadata),
-        },
-    )

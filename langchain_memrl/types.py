@@ -121,6 +121,7 @@ class ScoredMemory:
         score: `(1 - q_weight) * similarity_part + q_weight * q_part`.
         similarity_part: The standardised similarity.
         q_part: The standardised Q.
+        document: Where the recall chose among documents: the document, as it came.
     """
 
     memory: Memory
@@ -128,6 +129,7 @@ class ScoredMemory:
     score: float
     similarity_part: float
     q_part: float
+    document: Any = None
 
     @property
     def id(self) -> str:
@@ -152,6 +154,7 @@ class Recall:
             to measure what memories are worth), `"harmful"` (they were found to harm); else empty.
         settings: The ranking's settings, as plain values.
         holdout: The chance with which it would have been held out.
+        document_keys: Keys of the documents it chose among, by memory id; None: among memories.
     """
 
     episode_id: str | None
@@ -165,6 +168,7 @@ class Recall:
     settings: Mapping[str, Any] = field(repr=False)
     withheld: Withheld = ""
     holdout: float = 0.0
+    document_keys: Mapping[str, str] | None = field(default=None, repr=False)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -274,8 +278,7 @@ class Verdict:
     """An evaluator's judgement of one answer.
 
     Attributes:
-        reward: A number in the bank's reward range (or in [0, 1] with `scale="unit"`), a bool,
-            or None for "no signal yet".
+        reward: A number in the reward range, or in [0, 1] with `scale="unit"`; a bool; or None.
         outcome: Overrules the outcome that follows from the reward.
         reason: Why, in words.
         scale: `"reward"` takes the number as it is, `"unit"` maps [0, 1] onto the reward range.

@@ -20,6 +20,7 @@ PUBLIC = [
     "LLMJudge",
     "LLMSummarizer",
     "LearningConfig",
+    "MemRLCompressor",
     "MemRLError",
     "MemRLRetriever",
     "Memory",

@@ -80,7 +80,7 @@ class LoopSteps:
     def retrieve(self, state: State, config: RunnableConfig) -> Update:
         """Recall memories for the task and start its episode."""
         task, arguments = self._request(state, config)
-        recall = self._memory.recall(task, record=False, **arguments)
+        recall = self._retriever.recall(task, config, record=False, **arguments)
         update, shown = self._exposed(recall)
         if self._learn:
             self._memory.record(recall, shown)
@@ -89,7 +89,7 @@ class LoopSteps:
     async def aretrieve(self, state: State, config: RunnableConfig) -> Update:
         """The same, awaited."""
         task, arguments = self._request(state, config)
-        recall = await self._memory.arecall(task, record=False, **arguments)
+        recall = await self._retriever.arecall(task, config, record=False, **arguments)
         update, shown = self._exposed(recall)
         if self._learn:
             await self._memory.arecord(recall, shown)

@@ -66,7 +66,7 @@ class Pool(NamedTuple):
 class RecallRecord:
     """What a recall chose, or showed; `candidates` holds every memory of `memory_ids`.
 
-    `episode_id` is empty where the recall belongs to no episode.
+    `episode_id` is empty where the recall belongs to no episode. `document_keys`: see `Recall`.
     """
 
     namespace: str
@@ -80,13 +80,14 @@ class RecallRecord:
     explored: bool
     holdout: float = 0.0
     withheld: Withheld = ""
+    document_keys: Mapping[str, str] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class RewardEntry:
     """One reward for one episode; None is "no signal yet".
 
-    `ids` None means "what the episode recorded".
+    `ids` None means "what the episode recorded", of which `cited` None leaves nothing out.
 
     `raw_id` is the id of the memory that is written when the episode holds an answer. `revise`
     replaces an earlier reward, `early` lets the reward wait for an episode that is not known yet.
@@ -99,6 +100,7 @@ class RewardEntry:
     raw_id: str
     revise: bool = False
     early: bool = False
+    cited: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,8 +52,10 @@ class MemoryStore(Protocol):
         `model` made the vectors: another one than the bank's is refused.
         """
 
-    def recorded(self, namespace: str, episode_id: str, intent: str) -> RecallRecord | None:
-        """What this episode recorded for this intent, or None."""
+    def recorded(
+        self, namespace: str, episode_id: str, intent: str, keys: Mapping[str, str] | None = None
+    ) -> RecallRecord | None:
+        """What this episode recorded for this intent (among these documents), or None."""
 
     def record(self, records: Sequence[RecallRecord]) -> list[RecallRecord]:
         """Write what reached the prompts of episodes, each once, all or none.

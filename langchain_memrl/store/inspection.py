@@ -43,7 +43,9 @@ def problems(db: sqlite3.Connection) -> list[str]:
 def _bad_intents(db: sqlite3.Connection) -> list[str]:
     found = []
     sizes = set()
-    rows = db.execute("SELECT id, namespace, text, digest, vector, checksum FROM intents")
+    rows = db.execute(
+        "SELECT id, namespace, text, digest, vector, checksum FROM intents WHERE id > 0"
+    )
     for id, namespace, text, key, blob, kept in rows:
         if digest(text) != key:
             found.append(f"the text of intent {id} differs from its digest; restore a backup")
@@ -59,7 +61,7 @@ def _bad_intents(db: sqlite3.Connection) -> list[str]:
     if len(sizes) > 1:
         found.append(f"vectors have different dimensions {sorted(sizes)}; restore a backup")
     orphans = db.execute(
-        "SELECT count(*) FROM intents i WHERE NOT EXISTS "
+        "SELECT count(*) FROM intents i WHERE i.id > 0 AND NOT EXISTS "
         "(SELECT 1 FROM memories m WHERE m.intent_id = i.id)"
     ).fetchone()[0]
     if orphans:

@@ -13,6 +13,7 @@ from langchain_memrl.store.base import Export, Progress
 from langchain_memrl.store.encoding import digest, to_vector
 from langchain_memrl.store.fields import COLUMNS, require
 from langchain_memrl.store.jsonl import promised_lines, read_header, read_lines
+from langchain_memrl.store.rows import DOCUMENTS
 
 REPORT_EVERY = 2000
 UNIT_TOLERANCE = 1e-3
@@ -45,7 +46,8 @@ class Intake:
             _told("digest", lambda: require(digest(row["text"]) == row["digest"], "its digest"))
             self._spaces[kind][row["id"]] = row["namespace"]
         elif kind == "memories":
-            self._check_reference("intent_id", "intents", row, row["namespace"])
+            if row["intent_id"] != DOCUMENTS:
+                self._check_reference("intent_id", "intents", row, row["namespace"])
             self._check_columns("experiences", row["text"])
             _told("q", lambda: self._learning.reward(row["q"]))
             self._range = _spanned(self._range, row["q_init"])

@@ -19,6 +19,7 @@ from langchain_memrl.errors import (
 )
 from langchain_memrl.store import meta, revising
 from langchain_memrl.store.base import RecallRecord, RewardEntry
+from langchain_memrl.store.citations import check_same_citations, cited, cited_digest
 from langchain_memrl.store.encoding import load
 from langchain_memrl.store.recalls import (
     count_selections,
@@ -46,19 +47,26 @@ def reinforce(
         return _again(db, entry, standing, learning, now)
     learning.reward(entry.reward)
     known = find_episode(db, entry.namespace, entry.episode_id)
-    if known is None and entry.early and entry.ids is None:
+    if known is None and entry.early and entry.ids is None and entry.cited is None:
         revising.keep_early(db, entry, now)
         return Reinforcement(entry.episode_id, entry.reward, applied=False, early=True)
-    ids = _rewarded_ids(db, entry, known, now)
+    ids = cited(entry, _rewarded_ids(db, entry, known, now))
     episode = open_episode(db, entry.namespace, entry.episode_id, now)
     numbers = row_numbers(db, entry.namespace, ids)
     moved = [id for id in ids if id in numbers]
     credits = _move(db, episode, moved, numbers, entry.reward, learning.step_size, now)
     skipped = tuple(id for id in ids if id not in numbers)
     db.execute(
-        "INSERT INTO ledger (namespace, episode_id, operation, reward, skipped, created_at) "
-        "VALUES (?, ?, 'reinforce', ?, ?, ?)",
-        (entry.namespace, entry.episode_id, entry.reward, json.dumps(skipped), now),
+        "INSERT INTO ledger (namespace, episode_id, operation, reward, skipped, digest, "
+        "created_at) VALUES (?, ?, 'reinforce', ?, ?, ?, ?)",
+        (
+            entry.namespace,
+            entry.episode_id,
+            entry.reward,
+            json.dumps(skipped),
+            cited_digest(entry, ids),
+            now,
+        ),
     )
     written = None if known is None else known.memory_id
     if written is None and holds_answer(db, episode):
@@ -86,7 +94,9 @@ def _again(
 ) -> Reinforcement:
     """A repeat changes nothing, a revision replaces the reward, anything else is a conflict."""
     known = find_episode(db, entry.namespace, entry.episode_id)
-    _check_same_ids(entry, known.memory_ids if known is not None else ())
+    recorded = known.memory_ids if known is not None else ()
+    _check_same_ids(entry, recorded)
+    check_same_citations(db, entry, recorded)
     if standing == entry.reward or (not entry.revise and revising.was_replaced(db, entry)):
         return _result(db, entry, standing)
     if not entry.revise:

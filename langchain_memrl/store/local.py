@@ -139,10 +139,12 @@ class LocalStore(Upkeep):
                 for query, clause in zip(queries, clauses, strict=True)
             ]
 
-    def recorded(self, namespace: str, episode_id: str, intent: str) -> RecallRecord | None:
+    def recorded(
+        self, namespace: str, episode_id: str, intent: str, keys: Mapping[str, str] | None = None
+    ) -> RecallRecord | None:
         """See `MemoryStore.recorded`."""
         with self._sidecar.read() as db:
-            return recalls.find_record(db, namespace, episode_id, intent)
+            return recalls.find_record(db, namespace, episode_id, intent, keys)
 
     def record(self, records: Sequence[RecallRecord]) -> list[RecallRecord]:
         """See `MemoryStore.record`."""

@@ -76,7 +76,9 @@ def _threshold(query: PoolQuery, calibration: Calibration | None) -> float | Non
 def _allowed(db: sqlite3.Connection, namespace: str, clause: Clause | None) -> Ids | None:
     """Intents that own a live memory the filter lets through; None means all of them."""
     if clause is None:
-        some_disabled = "SELECT 1 FROM memories WHERE namespace = ? AND disabled = 1 LIMIT 1"
+        some_disabled = (
+            "SELECT 1 FROM memories WHERE namespace = ? AND disabled = 1 AND intent_id > 0 LIMIT 1"
+        )
         if db.execute(some_disabled, (namespace,)).fetchone() is None:
             return None
         clause = EVERYTHING

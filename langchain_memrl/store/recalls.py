@@ -2,10 +2,11 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from langchain_memrl.errors import EpisodeError
 from langchain_memrl.store.base import RecallRecord
+from langchain_memrl.store.documents import register
 from langchain_memrl.store.encoding import digest, load
 from langchain_memrl.store.rows import batches, find_episode, marks
 from langchain_memrl.types import Candidate
@@ -39,7 +40,8 @@ def row_numbers(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> d
 
 def record(db: sqlite3.Connection, record: RecallRecord, now: str) -> RecallRecord:
     """Write what reached an episode's prompt; a repeat for the same intent returns the first."""
-    earlier = find_record(db, record.namespace, record.episode_id, record.intent)
+    keys = record.document_keys
+    earlier = find_record(db, record.namespace, record.episode_id, record.intent, keys)
     if earlier is not None:
         return earlier
     known = find_episode(db, record.namespace, record.episode_id)
@@ -49,6 +51,8 @@ def record(db: sqlite3.Connection, record: RecallRecord, now: str) -> RecallReco
             "use a new episode id for a new task"
         )
     shown = known.memory_ids if known is not None else ()
+    if keys is not None:
+        register(db, record, row_numbers(db, record.namespace, [*keys]), now)
     insert_recall(db, record, now)
     fresh = [id for id in record.memory_ids if id not in shown]
     count_selections(db, record.namespace, fresh)
@@ -80,7 +84,7 @@ def insert_recall(db: sqlite3.Connection, record: RecallRecord, now: str) -> Non
         (
             episode,
             record.recall_id,
-            digest(record.intent) if record.recall_id else digest(),
+            _key(record.intent, record.document_keys) if record.recall_id else digest(),
             record.intent,
             json.dumps(record.memory_ids),
             json.dumps(rows, separators=(",", ":")),
@@ -102,15 +106,24 @@ def count_selections(db: sqlite3.Connection, namespace: str, ids: Sequence[str])
     )
 
 
+def _key(intent: str, document_keys: Mapping[str, str] | None) -> bytes:
+    """What makes a recall of an episode the same: the task, and the documents it chose among."""
+    return digest(intent) if document_keys is None else digest(intent, sorted(document_keys))
+
+
 def find_record(
-    db: sqlite3.Connection, namespace: str, episode_id: str, intent: str
+    db: sqlite3.Connection,
+    namespace: str,
+    episode_id: str,
+    intent: str,
+    document_keys: Mapping[str, str] | None = None,
 ) -> RecallRecord | None:
     """What an episode recorded for an intent. Forgotten memories are no longer among it."""
     row = db.execute(
         "SELECT recall_id, memory_ids, candidates, settings, similarity_max, explored, holdout, "
         "withheld "
         "FROM recalls WHERE episode = ? AND digest = ?",
-        (episode_number(db, namespace, episode_id), digest(intent)),
+        (episode_number(db, namespace, episode_id), _key(intent, document_keys)),
     ).fetchone()
     if row is None:
         return None
@@ -132,4 +145,5 @@ def find_record(
         explored=bool(row[5]),
         holdout=row[6],
         withheld=row[7],
+        document_keys=document_keys,
     )

@@ -38,14 +38,15 @@ def begin(db: sqlite3.Connection, model: Fingerprint) -> None:
 def count_texts(db: sqlite3.Connection) -> tuple[int, int]:
     """How many texts have their new vector, and how many there are."""
     (done,) = db.execute("SELECT count(*) FROM new_vectors").fetchone()
-    (intents,) = db.execute("SELECT count(DISTINCT digest) FROM intents").fetchone()
+    (intents,) = db.execute("SELECT count(DISTINCT digest) FROM intents WHERE id > 0").fetchone()
     return int(done), int(intents)
 
 
 def missing_texts(db: sqlite3.Connection, after: int) -> tuple[list[str], int]:
     """Texts without a new vector, of intents newer than `after`, and where to continue.
 
-    The answers that episodes hold come last; nothing is left where the list is empty.
+    The answers that episodes hold come last; nothing is left where the list is empty. Documents
+    have no vector: their intent is not newer than 0.
     """
     rows = db.execute(
         "SELECT i.id, i.text FROM intents i WHERE i.id > ? AND NOT EXISTS "
@@ -102,7 +103,7 @@ def exchange(db: sqlite3.Connection) -> bool:
     db.execute(
         "UPDATE intents SET vector = n.vector, change = ?, "
         "checksum = memrl_checksum(intents.namespace, n.vector) "
-        "FROM new_vectors n WHERE n.digest = intents.digest",
+        "FROM new_vectors n WHERE n.digest = intents.digest AND intents.id > 0",
         (next_change(db),),
     )
     held = db.execute(

@@ -30,6 +30,11 @@ from langchain_memrl.store.meta import fingerprint, next_change
 from langchain_memrl.types import Episode, Memory
 
 BATCH = 500
+DOCUMENTS = 0
+"""The intent of every document. Other retrievers find documents, so it has no namespace and no
+vector; `id > 0` are the intents that this bank finds."""
+DOCUMENT = "document"
+"""Its text, and the source of the memories that it owns."""
 MEMORY_SQL = """
     SELECT m.id, m.namespace, i.text, e.lesson, e.trajectory, m.outcome, m.q, m.updates,
            m.selections, e.parents, e.derived_from, e.episode_id, m.source, m.trust,
@@ -135,11 +140,14 @@ def checked_vector(id: int, namespace: str, blob: bytes, kept: int) -> Vector:
 
 
 def insert_memory(
-    db: sqlite3.Connection, new: NewMemory, vector: Vector, q_init: float, now: str
+    db: sqlite3.Connection, new: NewMemory, vector: Vector | None, q_init: float, now: str
 ) -> None:
-    """Write one memory, and its intent where that is new."""
-    known = find_intent(db, new.namespace, new.intent)
-    intent_id = known[0] if known else _insert_intent(db, new, vector)
+    """Write one memory, and its intent where that is new; a document comes without a vector."""
+    if vector is None:
+        intent_id = insert_documents_intent(db)
+    else:
+        known = find_intent(db, new.namespace, new.intent)
+        intent_id = known[0] if known else _insert_intent(db, new, vector)
     seq = db.execute(
         "INSERT INTO memories (id, namespace, intent_id, q_init, q, outcome, source, trust, "
         "created_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'trusted', ?)",
@@ -162,6 +170,16 @@ def insert_memory(
             checksum(*texts, *origin, metadata),  # see `memory_checksum`
         ),
     )
+
+
+def insert_documents_intent(db: sqlite3.Connection) -> int:
+    """Write the intent of documents unless it is there; its change 0 is older than any other."""
+    db.execute(
+        "INSERT OR IGNORE INTO intents (id, namespace, digest, text, vector, checksum, change) "
+        "VALUES (?, '', ?, ?, x'', ?, 0)",
+        (DOCUMENTS, digest(DOCUMENT), DOCUMENT, checksum("", b"")),
+    )
+    return DOCUMENTS
 
 
 def _insert_intent(db: sqlite3.Connection, new: NewMemory, vector: Vector) -> int:

@@ -53,7 +53,7 @@ def export_lines(
 
 def _memories(db: sqlite3.Connection) -> Iterator[Line]:
     """Each memory with its text, each intent just before the first memory it owns."""
-    seen: set[int] = set()
+    seen = {rows.DOCUMENTS}  # which every bank makes for itself
     for memory in _rows(db, "memories"):
         if memory["intent_id"] not in seen:
             seen.add(memory["intent_id"])
@@ -75,7 +75,7 @@ def _rows(db: sqlite3.Connection, table: str, where: str = "", *values: Any) -> 
 
 def count_rows(db: sqlite3.Connection) -> int:
     """How many lines an export has between the first and the last."""
-    tables = ("intents", "memories", *TABLES)
+    tables = ("intents WHERE id > 0", "memories", *TABLES)
     return sum(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
 
 
@@ -125,6 +125,8 @@ class Importer:
     def _intent_number(self, db: sqlite3.Connection, number: int) -> int:
         """This bank's number of an intent, which is written with the first memory it owns."""
         found = self._numbers["intents"]
+        if number == rows.DOCUMENTS:
+            return rows.insert_documents_intent(db)
         if number in self._intents:
             row = self._intents.pop(number)
             self._namespaces.add(row["namespace"])

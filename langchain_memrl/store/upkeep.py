@@ -236,7 +236,7 @@ class Upkeep(ABC):
         try:
             with self._sidecar.one_state(doubted=True) as db:
                 (memories,) = db.execute("SELECT count(*) FROM memories").fetchone()
-                (intents,) = db.execute("SELECT count(*) FROM intents").fetchone()
+                (intents,) = db.execute("SELECT count(*) FROM intents WHERE id > 0").fetchone()
                 # An index cannot be better than the vectors it is made of.
                 found += inspection.problems(db) or self._vectors.problems(db)
         except StoreCorruptError as error:

@@ -201,7 +201,7 @@ class VectorCache:
         try:
             if self._indexes:
                 self._write(db, self.path)
-            elif not db.execute("SELECT 1 FROM intents LIMIT 1").fetchone():
+            elif not db.execute("SELECT 1 FROM intents WHERE id > 0 LIMIT 1").fetchone():
                 # No vector is left, and none stays behind in a file.
                 for name in (FILE_NAME, CODES_NAME):
                     _drop(self.path.with_name(name))
@@ -242,7 +242,7 @@ class VectorCache:
             self._check_file(db)
         except StoreCorruptError as error:
             return [str(error)]
-        rows = db.execute("SELECT id, namespace, vector FROM intents")
+        rows = db.execute("SELECT id, namespace, vector FROM intents WHERE id > 0")
         expected = {(namespace, id): blob for id, namespace, blob in rows}
         found = {
             (namespace, int(id)): to_blob(vector)
