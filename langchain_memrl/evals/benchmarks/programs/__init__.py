@@ -1,0 +1,1 @@
+"""The programming tasks of BigCodeBench: unit tests in a process apart, the tasks, the agents."""
