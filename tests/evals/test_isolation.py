@@ -322,10 +322,36 @@ def test_a_try_ends_with_its_owner_however_that_ends(root, how):
     owner.wait()
     assert select.select([process], [], [], 10)[0]
     os.close(process)
+    assert soon(lambda: not list(Path("/sys/fs/cgroup").rglob(group)))
+
+
+BUSY = """
+import sys
+from pathlib import Path
+from langchain_memrl.evals.benchmarks.shells.machine import Machines
+with Machines(Path(sys.argv[1])) as machines, machines.open() as one:
+    print("ready", flush=True)
+    one.run(f"sleep {4717 + 0.5}", seconds=300)
+"""
+
+
+def test_a_try_that_is_busy_ends_with_its_owner_too(root):
+    owner = subprocess.Popen(
+        [sys.executable, "-c", BUSY, str(root)], stdout=subprocess.PIPE, text=True
+    )
+    assert owner.stdout.readline() == "ready\n"
+    assert soon(lambda: running("sleep 4717.5"))
+    owner.kill()
+    owner.wait()
+    assert soon(lambda: not running("sleep 4717.5"))
+
+
+def soon(happens):
+    """Whether something happens within ten seconds."""
     end = time.monotonic() + 10
-    while list(Path("/sys/fs/cgroup").rglob(group)) and time.monotonic() < end:
+    while not happens() and time.monotonic() < end:
         time.sleep(0.05)
-    assert not list(Path("/sys/fs/cgroup").rglob(group))
+    return happens()
 
 
 def test_a_closed_system_is_gone_when_the_call_returns(machines):
