@@ -48,6 +48,8 @@ STEPS = 15
 SETTLING = 0.5
 """Seconds between the end of a try and its grading where something goes on in the background: some
 right solutions need the moment that the benchmark's containers take."""
+PREPARATION = 120.0
+"""Seconds that a preparation may take: two of them have to read lists of packages."""
 REPLIES = 4.0
 """Typical, a lesson included."""
 SECONDS = {"scripted": 0.7, "model": 10.0}
@@ -97,7 +99,7 @@ class OsTasks(Benchmark[OsAttempt]):
 
 
 def _prepare(machine: Machine, task: OsTask) -> None:
-    prepared = machine.run(task.preparation)
+    prepared = machine.run(task.preparation, seconds=PREPARATION)
     if prepared.code != 0:
         raise MemRLError(
             f"the preparation of task {task.id} fails here (exit code {prepared.code}): "

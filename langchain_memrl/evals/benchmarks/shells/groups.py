@@ -57,22 +57,19 @@ def make_group(name: str, *, processes: int, memory: int) -> Group:
         OSError: This process may not make one, here or at the top.
     """
     values = {"processes": processes, "memory": memory, "none": 0}
-    made: list[Path] = []
-    group = Group(())
-    for controller in CONTROLLERS:
-        folder = _folder(controller, name)
-        if folder not in made:
-            made.append(folder)
-        group = Group(tuple(made))
-        files = [(folder / file, values[what]) for file, what in LIMITS[controller]]
-        try:
-            for file, value in files:
-                if file.exists():
-                    file.write_text(str(value))
-        except OSError:
-            group.remove()
-            raise
-    return group
+    folders: list[Path] = []
+    try:
+        for controller in CONTROLLERS:
+            folder = _folder(controller, name)
+            if folder not in folders:
+                folders.append(folder)
+            for file, what in LIMITS[controller]:
+                if (folder / file).exists():
+                    (folder / file).write_text(str(values[what]))
+    except OSError:
+        Group(tuple(folders)).remove()
+        raise
+    return Group(tuple(folders))
 
 
 def _folder(controller: str, name: str) -> Path:

@@ -13,9 +13,8 @@ import socket
 import stat
 import struct
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
 
 from langchain_memrl.evals.benchmarks.shells import kernel
 
@@ -55,15 +54,6 @@ class Limits:
     disk: int = 256 * 2**20
     inodes: int = 100_000
     open_files: int = 1024
-
-    @classmethod
-    def read(cls, values: dict[str, Any]) -> Self:
-        """From what `as_dict` gave."""
-        return cls(**values)
-
-    def as_dict(self) -> dict[str, int]:
-        """For another process."""
-        return asdict(self)
 
 
 def enter(root: Path, limits: Limits) -> None:

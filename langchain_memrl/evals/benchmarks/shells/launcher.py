@@ -40,7 +40,7 @@ def serve(requests: socket.socket) -> None:
 def keep(channel: socket.socket, request: dict[str, Any]) -> None:
     """Start a system, wait until it or the owner ends, and leave nothing behind."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    limits = Limits.read(request["limits"])
+    limits = Limits(**request["limits"])
     group = Group(())
     try:
         group = make_group(unique_name(), processes=limits.processes, memory=limits.memory)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -60,7 +60,7 @@ class Machines:
 
     def __init__(self, root: Path, limits: Limits | None = None) -> None:
         self._request = json.dumps(
-            {"root": str(root.resolve()), "limits": (limits or Limits()).as_dict()}
+            {"root": str(root.resolve()), "limits": asdict(limits or Limits())}
         ).encode()
         self._lock = threading.Lock()
         self._launcher: subprocess.Popen[bytes] | None = None

@@ -13,7 +13,10 @@ VARIABLE = "MEMRL_ROOT"
 PACKAGES = (
     "acl,adduser,bc,cron,curl,file,gawk,git,procps,psmisc,rsync,sudo,tree,unzip,vim,wget,zip,zsh"
 )
-RECIPE = f"debootstrap --variant=minbase --include={PACKAGES} bookworm FOLDER"
+RECIPE = (
+    f"debootstrap --variant=minbase --include={PACKAGES} bookworm FOLDER && "
+    "rm -rf FOLDER/var/lib/apt/lists/*"
+)
 HOW = (
     "lifelong-os needs a folder with the files of a Debian: make it once, as root, with "
     f"`{RECIPE}` (apt-get install debootstrap), and name it with --root FOLDER or {VARIABLE}"
