@@ -354,6 +354,7 @@ def test_what_a_run_costs_is_said_before(prepared):
     costs = estimate(prepared(), settings, jobs=2)
     assert costs.tries == 2 * 3 * 2 * len(GAMES)
     assert costs.prompt_tokens > costs.completion_tokens > 0
+    assert estimate(prepared(steps=3), settings).prompt_tokens < costs.prompt_tokens / 4
     assert "no tokens" in str(estimate(prepared(agent="oracle"), settings))
 
 
