@@ -46,7 +46,7 @@ REPLIES = 18
 """Typical, a lesson included."""
 REPLY_TOKENS, TOLD_TOKENS = 40, 30
 """Typical, of a reply and of what the game says to it."""
-SECONDS = {"scripted": 0.1, "model": 30.0}
+SECONDS = {"scripted": 0.3, "model": 30.0}
 """Typical, per try."""
 
 
