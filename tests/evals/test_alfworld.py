@@ -419,7 +419,8 @@ def test_what_the_engine_says_is_what_textworlds_own_environment_says(house, gam
     from textworld.envs.pddl import PddlEnv
 
     environment = PddlEnv(textworld.EnvInfos(admissible_commands=True))
-    for name, game in games.items():
+    for name in "ACF":
+        game = games[name]
         domain, problem, grammar = game.parts
         parts = {"pddl_domain": domain, "pddl_problem": problem, "grammar": grammar}
         environment.load(parts)
@@ -462,7 +463,7 @@ def test_tries_at_the_same_time_do_not_touch_each_other(games):
         alone = dict(map(play, games))
         assert len(shared._free) == 1
         with ThreadPoolExecutor(2) as pool:
-            for name, found in pool.map(play, list(games) * 3):
+            for name, found in pool.map(play, list(games) * 2):
                 assert found == alone[name]
         assert len(shared._free) == 2
 
