@@ -354,6 +354,7 @@ def test_what_a_run_costs_is_said_before(prepared):
     costs = estimate(prepared(), settings, jobs=2)
     assert costs.tries == 2 * 3 * 2 * len(GAMES)
     assert costs.prompt_tokens > costs.completion_tokens > 0
+    assert estimate(prepared(steps=3), settings).prompt_tokens < costs.prompt_tokens / 4
     assert "no tokens" in str(estimate(prepared(agent="oracle"), settings))
 
 
@@ -418,7 +419,8 @@ def test_what_the_engine_says_is_what_textworlds_own_environment_says(house, gam
     from textworld.envs.pddl import PddlEnv
 
     environment = PddlEnv(textworld.EnvInfos(admissible_commands=True))
-    for name, game in games.items():
+    for name in "ACF":
+        game = games[name]
         domain, problem, grammar = game.parts
         parts = {"pddl_domain": domain, "pddl_problem": problem, "grammar": grammar}
         environment.load(parts)
@@ -461,7 +463,7 @@ def test_tries_at_the_same_time_do_not_touch_each_other(games):
         alone = dict(map(play, games))
         assert len(shared._free) == 1
         with ThreadPoolExecutor(2) as pool:
-            for name, found in pool.map(play, list(games) * 3):
+            for name, found in pool.map(play, list(games) * 2):
                 assert found == alone[name]
         assert len(shared._free) == 2
 

@@ -46,7 +46,7 @@ REPLIES = 18
 """Typical, a lesson included."""
 REPLY_TOKENS, TOLD_TOKENS = 40, 30
 """Typical, of a reply and of what the game says to it."""
-SECONDS = {"scripted": 0.1, "model": 30.0}
+SECONDS = {"scripted": 0.3, "model": 30.0}
 """Typical, per try."""
 
 
@@ -118,19 +118,21 @@ def prepare(setup: Setup) -> Iterator[Suite]:
                 "prompts": prompts_digest(prompts),
             },
             versions=versions,
-            typical=_typical(agent, games, prompts),
+            typical=_typical(agent, games, prompts, steps),
             **about_agent(agent),
         )
 
 
-def _typical(agent: str, games: Games, prompts: Mapping[str, str]) -> Typical:
+def _typical(agent: str, games: Games, prompts: Mapping[str, str], steps: int) -> Typical:
     """What a try costs: every reply is asked for with all that was said before."""
     if agent != MODEL:
         return Typical(0, 0, SECONDS["scripted"])
     asked = sum(map(count_tokens, games.texts.values())) // len(games.texts)
     opening = count_tokens("".join(prompts.values())) + 2 * asked + PRESET.k * MEMORY_TOKENS
-    said = (REPLIES // 2) * (REPLY_TOKENS + TOLD_TOKENS)
-    return Typical(REPLIES * (opening + said), REPLIES * REPLY_TOKENS, SECONDS["model"])
+    replies = min(REPLIES, steps + 1)
+    said = (replies // 2) * (REPLY_TOKENS + TOLD_TOKENS)
+    seconds = SECONDS["model"] * replies / REPLIES
+    return Typical(replies * (opening + said), replies * REPLY_TOKENS, seconds)
 
 
 def _unprepared(setup: Setup) -> Environment:
