@@ -54,6 +54,7 @@ WHERE_USED = {
     "xllamacpp",
     "openevals",
     "IPython",
+    "pyarrow",
     "pymysql",
 }
 UNSAFE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "yaml"}
