@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from langchain_memrl.config import PRESETS, LearningConfig, RecallConfig
     from langchain_memrl.errors import MemRLError
-    from langchain_memrl.evaluators import LLMJudge, contains, exact_match, from_openevals
+    from langchain_memrl.evaluators import (
+        LLMJudge,
+        contains,
+        exact_match,
+        from_openevals,
+        reward_from,
+    )
     from langchain_memrl.graph import create_memrl_builder, create_memrl_graph, make_memrl_nodes
     from langchain_memrl.learner import summarize_pending
     from langchain_memrl.loading import load_memories
@@ -56,6 +62,7 @@ _HOMES = {
     "from_openevals": "evaluators",
     "load_memories": "loading",
     "make_memrl_nodes": "graph",
+    "reward_from": "evaluators",
     "summarize_pending": "learner",
     "verbatim": "summarizers",
 }
@@ -88,6 +95,7 @@ __all__ = [
     "from_openevals",
     "load_memories",
     "make_memrl_nodes",
+    "reward_from",
     "summarize_pending",
     "verbatim",
 ]

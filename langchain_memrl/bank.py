@@ -22,17 +22,17 @@ from langchain_memrl.errors import (
     StoreError,
 )
 from langchain_memrl.inputs import check_name, is_blank
-from langchain_memrl.notices import Notices
+from langchain_memrl.notices import Brake, Notices
 from langchain_memrl.requests import Task, check_texts
 from langchain_memrl.steps import Steps
 from langchain_memrl.store.base import (
     Fingerprint,
-    MemoryStore,
     Pool,
     PoolQuery,
     RecallRecord,
     Vector,
 )
+from langchain_memrl.store.contract import MemoryStore
 from langchain_memrl.store.filters import compile_filter
 from langchain_memrl.store.local import LocalStore
 from langchain_memrl.types import Episode, Memory
@@ -62,6 +62,7 @@ class Bank:
         self._store = store
         self._model = ModelCheck(store)
         self._notices = Notices()
+        self._brake = Brake()
         self._rng = np.random.default_rng(seed)
         self._is_view = False
 

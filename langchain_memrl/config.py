@@ -37,6 +37,10 @@ class RecallConfig:
         normalization: `"zscore"` standardises similarity by the bank and Q by the pool, `"pool"`
             both by the pool, `"none"` leaves both raw.
         epsilon: Chance with which the whole choice is k random candidates.
+        holdout: Share of the episodes, drawn at random, in which nothing is shown, so that `lift`
+            can tell what memories are worth. The same episode is always on the same side.
+        stop_when_harmful: Whether nothing is shown any more once memories have been found to harm:
+            once the interval of `lift` lies below zero.
 
     Raises:
         ConfigError: When a value is out of its range.
@@ -48,6 +52,8 @@ class RecallConfig:
     q_weight: float = 0.5
     normalization: Normalization = "zscore"
     epsilon: float = 0.0
+    holdout: float = 0.0
+    stop_when_harmful: bool = False
 
     def __post_init__(self) -> None:
         _require(_is_count(self.k), "k", self.k, "a whole number of at least 1")
@@ -59,9 +65,11 @@ class RecallConfig:
             gate,
             'a number in [-1, 1], "auto" or None',
         )
-        for name in ("q_weight", "epsilon"):
+        for name in ("q_weight", "epsilon", "holdout"):
             value = getattr(self, name)
             _require(_is_number(value) and 0 <= value <= 1, name, value, "a number in [0, 1]")
+        stop = self.stop_when_harmful
+        _require(isinstance(stop, bool), "stop_when_harmful", stop, "True or False")
         allowed = get_args(Normalization)
         _require(
             self.normalization in allowed, "normalization", self.normalization, f"one of {allowed}"

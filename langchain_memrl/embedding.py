@@ -9,7 +9,8 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from langchain_memrl.errors import EmbeddingError, EmbeddingMismatchError, MemRLError
-from langchain_memrl.store.base import SAME_MODEL_COSINE, Fingerprint, MemoryStore, Vector
+from langchain_memrl.store.base import SAME_MODEL_COSINE, Fingerprint, Vector
+from langchain_memrl.store.contract import MemoryStore
 
 RECENT_TEXTS = 512
 GUARD = "vectors in the order of their texts"

@@ -1,12 +1,13 @@
 """Around the three verbs: what reached a prompt, what waits for its reward, what is known."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from langchain_memrl.copies import Copies
 from langchain_memrl.errors import InputError
-from langchain_memrl.inputs import check_name, check_text
+from langchain_memrl.inputs import check_count, check_name, check_text
 from langchain_memrl.ranking import as_record
-from langchain_memrl.requests import new_id
+from langchain_memrl.requests import check_reward, new_id
 from langchain_memrl.steps import Steps, awaitable, blocking
 from langchain_memrl.store.base import HeldAnswer
 from langchain_memrl.types import Episode, Recall
@@ -89,12 +90,70 @@ class Episodes(Copies):
         yield from ()
         return self._known_episode(self._space(namespace), episode_id)
 
+    def _open_episodes(
+        self,
+        *,
+        older_than: timedelta | None = None,
+        limit: int | None = 100,
+        namespace: str | None = None,
+    ) -> Steps[list[Episode]]:
+        """Episodes that recalled something or hold an answer, and have no reward yet.
+
+        Args:
+            older_than: Only those first seen longer ago than this.
+            limit: How many at most, oldest first; None for all.
+            namespace: This memory's own by default.
+        """
+        yield from ()
+        seconds = None if older_than is None else _seconds(older_than)
+        count = None if limit is None else check_count("limit", limit)
+        return self._store.open_episodes(self._space(namespace), seconds, count)
+
+    def _expire_episodes(
+        self,
+        *,
+        older_than: timedelta,
+        reward: float | None = None,
+        namespace: str | None = None,
+    ) -> Steps[list[Episode]]:
+        """Close episodes that waited too long for a reward.
+
+        Without a reward nothing is learned from them and the answers they hold are dropped; a
+        reward that still comes later moves Q all the same.
+
+        Args:
+            older_than: How long ago they were first seen, at least.
+            reward: What no signal means, for example -1.0; None: nothing.
+            namespace: This memory's own by default.
+
+        Returns:
+            The episodes that were closed, as they were before.
+        """
+        yield from ()
+        space, learning = self._space(namespace), self._store.learning()
+        check = None if reward is None else learning.reward(reward)
+        return self._store.expire(
+            space,
+            _seconds(older_than),
+            lambda id: check_reward(space, learning, id, reward=check),
+        )
+
     record = blocking(_record)
     record_many = blocking(_record_many)
     hold = blocking(_hold)
     episode = blocking(_episode)
+    open_episodes = blocking(_open_episodes)
+    expire_episodes = blocking(_expire_episodes)
 
     arecord = awaitable(_record)
     arecord_many = awaitable(_record_many)
     ahold = awaitable(_hold)
     aepisode = awaitable(_episode)
+    aopen_episodes = awaitable(_open_episodes)
+    aexpire_episodes = awaitable(_expire_episodes)
+
+
+def _seconds(time: timedelta) -> float:
+    if not isinstance(time, timedelta) or time < timedelta(0):
+        raise InputError(f"older_than is {time!r}; expected a timedelta of at least 0")
+    return time.total_seconds()

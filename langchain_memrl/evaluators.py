@@ -164,23 +164,50 @@ def from_openevals(
             values["reference_outputs"] = _expected(reference, state)
         return values
 
-    def verdict(result: Any) -> Verdict:
-        results = result if isinstance(result, list) else [result]
-        if len(results) != 1 or not isinstance(results[0], Mapping) or "score" not in results[0]:
-            raise VerdictError(
-                f"openevals returned {type(result).__name__}; expected one result with a score"
-            )
-        comment = results[0].get("comment") or ""
-        return Verdict(results[0]["score"], reason=str(comment), scale=scale)
-
     async def awaited(result: Awaitable[Any]) -> Verdict:
-        return verdict(await result)
+        return _scored(await result, scale)
 
     def judge(state: State) -> Verdict | Awaitable[Verdict]:
         result = evaluator(**arguments(state))
-        return awaited(result) if inspect.isawaitable(result) else verdict(result)
+        return awaited(result) if inspect.isawaitable(result) else _scored(result, scale)
 
     return judge
+
+
+def reward_from(
+    result: Any, learning: LearningConfig, *, scale: Literal["reward", "unit"] = "unit"
+) -> float | None:
+    """The reward that somebody else's score means, for a later `reinforce`.
+
+    ```python
+    memory.reinforce(episode_id, reward=reward_from(feedback, memory.learning), revise=True)
+    ```
+
+    Args:
+        result: LangSmith feedback or an `EvaluationResult`, an openevals result (or a list of one),
+            anything else with a `score`, or a `Verdict`.
+        learning: The bank's settings; they name the reward range.
+        scale: `"unit"` maps scores from 0 to 1 onto the reward range; bools map either way.
+
+    Returns:
+        The reward; None where the score is None: no signal.
+
+    Raises:
+        VerdictError: There is no score.
+        RewardError, RewardTypeError: The score is unusable.
+    """
+    verdict = result if isinstance(result, Verdict) else _scored(result, scale)
+    reward: Any = settle(verdict, learning).reward
+    return None if reward is None else float(reward)
+
+
+def _scored(result: Any, scale: Literal["reward", "unit"]) -> Verdict:
+    """The score of one result, as a mapping or as an object."""
+    one = result[0] if isinstance(result, list) and len(result) == 1 else result
+    fields = one if isinstance(one, Mapping) else getattr(one, "__dict__", {})
+    if "score" not in fields:
+        raise VerdictError(f"got {type(result).__name__}; expected one result with a score")
+    return Verdict(fields["score"], reason=str(fields.get("comment") or ""), scale=scale)
 
 
 def settle(judgement: Any, learning: LearningConfig) -> Verdict:

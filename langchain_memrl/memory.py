@@ -10,15 +10,14 @@ Each verb is written once, as steps (see `steps.py`), and offered blocking and a
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from langchain_memrl.choosing import Choosing
 from langchain_memrl.config import RecallConfig
-from langchain_memrl.episodes import Episodes
-from langchain_memrl.ranking import choose_memories, present
-from langchain_memrl.requests import Task, check_memory, check_reward, check_tasks
+from langchain_memrl.requests import check_memory, check_reward, check_tasks
 from langchain_memrl.steps import Steps, awaitable, blocking
 from langchain_memrl.types import Memory, Normalization, Outcome, Recall, Reinforcement
 
 
-class EpisodicMemory(Episodes):
+class EpisodicMemory(Choosing):
     """Episodic memory that learns which of its memories help.
 
     Setup:
@@ -50,6 +49,8 @@ class EpisodicMemory(Episodes):
         q_weight: float = 0.5,
         normalization: Normalization = "zscore",
         epsilon: float = 0.0,
+        holdout: float = 0.0,
+        stop_when_harmful: bool = False,
         namespace: str | None = None,
         filter: Mapping[str, Any] | None = None,
         exclude_intents: Sequence[str] = (),
@@ -76,6 +77,8 @@ class EpisodicMemory(Episodes):
             q_weight: Weight of Q, in [0, 1].
             normalization: `"zscore"`, `"pool"` or `"none"`; see `core/scoring.py`.
             epsilon: Chance that the whole choice is random, in [0, 1].
+            holdout: Share of the episodes, drawn at random, in which nothing is shown; see `lift`.
+            stop_when_harmful: Show nothing any more once memories have been found to harm.
             namespace: Where to look; this memory's own by default.
             filter: Which memories may be chosen, for example `{"outcome": "success"}`.
             exclude_intents: Intent texts that may not be recalled.
@@ -92,7 +95,16 @@ class EpisodicMemory(Episodes):
             EmbeddingMismatchError: The bank was built with another embedding model.
             EpisodeError: The episode was already rewarded and this is another task.
         """
-        settings = RecallConfig(k, fetch_k, score_threshold, q_weight, normalization, epsilon)
+        settings = RecallConfig(
+            k,
+            fetch_k,
+            score_threshold,
+            q_weight,
+            normalization,
+            epsilon,
+            holdout,
+            stop_when_harmful,
+        )
         space, tasks = self._space(namespace), check_tasks([intent], [episode_id])
         recalls = yield from self._choose(
             space, tasks, settings, filter, exclude_intents, record=record
@@ -120,7 +132,7 @@ class EpisodicMemory(Episodes):
             filter: Which memories may be chosen.
             exclude_intents: Intent texts that no task may recall.
             record: False leaves recording to later calls of `record`.
-            **settings: `k`, `fetch_k`, `score_threshold`, `q_weight`, `normalization`, `epsilon`.
+            **settings: `k` to `stop_when_harmful`, as in `recall`.
 
         Returns:
             One recall per task, in order.
@@ -132,34 +144,6 @@ class EpisodicMemory(Episodes):
             )
         )
 
-    def _choose(
-        self,
-        space: str,
-        tasks: Sequence[Task],
-        settings: RecallConfig,
-        filter: Mapping[str, Any] | None,
-        exclude_intents: Sequence[str],
-        *,
-        record: bool,
-    ) -> Steps[list[Recall]]:
-        """Gate and rank for each task that its episode has not recorded yet."""
-        for last in (False, False, True):
-            earlier = [self._recorded(space, task) for task in tasks]
-            fresh = [task for task, answer in zip(tasks, earlier, strict=True) if answer is None]
-            pools = yield from self._pools(space, fresh, settings, filter, exclude_intents)
-            chosen = (
-                choose_memories(space, task, pool, settings, self._rng)
-                for task, pool in zip(fresh, pools, strict=True)
-            )
-            answers = [answer or next(chosen) for answer in earlier]
-            if record:
-                answers = self._store.record(answers)
-            found = [self._store.memories(space, answer.memory_ids) for answer in answers]
-            if last or [*map(len, found)] == [len(answer.memory_ids) for answer in answers]:
-                break
-            # One of them was forgotten meanwhile: choose again.
-        return [*map(present, answers, found)]
-
     # --- reinforce: move Q of what was shown toward the reward, once ----------------------------
 
     def _reinforce(
@@ -168,18 +152,24 @@ class EpisodicMemory(Episodes):
         *,
         reward: float | None,
         ids: Sequence[str] | None = None,
+        revise: bool = False,
+        early: bool = False,
         namespace: str | None = None,
     ) -> Steps[Reinforcement]:
         """Reward an episode: `Q <- Q + step_size * (reward - Q)` for every memory it showed.
 
         The first call counts. The same call again changes nothing and returns the first result
-        with `applied=False`. If the episode holds an answer, it is written as a memory.
+        with `applied=False`. If the episode holds an answer, it is written as a memory. It may
+        come hours later and from another process.
 
         Args:
             episode_id: The episode.
             reward: A finite number in the bank's `reward_range`, or None: no signal yet, nothing
                 happens and the episode stays open.
             ids: The memories that were shown, where no recall recorded them.
+            revise: Put this reward in the place of the one that stands: Q moves as if it had been
+                given then, and the outcome of the memory that the episode wrote follows.
+            early: Let the reward wait where the episode is not known yet, instead of an error.
             namespace: This memory's own by default.
 
         Returns:
@@ -187,11 +177,13 @@ class EpisodicMemory(Episodes):
 
         Raises:
             RewardError, RewardTypeError: The reward is unusable; nothing changed.
-            RewardConflictError: The episode already has another reward.
+            RewardConflictError: The episode already has another reward and this is no revision,
+                or Q was moved by another rule since.
             EpisodeError: The episode is unknown, or recorded other memories than `ids`.
             MemoryNotFoundError: One of `ids` does not exist here; nothing changed.
         """
         entry = {"episode_id": episode_id, "reward": reward, "ids": ids}
+        entry |= {"revise": revise, "early": early}
         results = yield from self._reinforce_many([entry], namespace=namespace)
         return results[0]
 
@@ -201,7 +193,7 @@ class EpisodicMemory(Episodes):
         """Reward several episodes in this order, in one transaction: all or none.
 
         Args:
-            rewards: One mapping per episode with `episode_id`, `reward` and, optionally, `ids`.
+            rewards: One mapping per episode with the arguments of `reinforce`.
             namespace: This memory's own by default.
 
         Returns:

@@ -1,15 +1,18 @@
-"""One-time warnings about use that looks like a mistake."""
+"""One-time warnings: about use that looks like a mistake, and about memories that harm."""
 
 import logging
 import threading
 from collections.abc import Iterable
 
 from langchain_memrl.config import LearningConfig
+from langchain_memrl.reports import Lift
 
 logger = logging.getLogger("langchain_memrl")
 
 RECALLS_WITHOUT_EPISODE = 50
 REWARDS_IN_A_ROW = 20
+LOOK_AGAIN = 50
+"""Recalls of a namespace after which the brake looks again."""
 
 
 class Notices:
@@ -56,4 +59,42 @@ class Notices:
                 'a failure; use Verdict(score, scale="unit") for scores from 0 to 1',
                 REWARDS_IN_A_ROW,
                 learning.reward_range,
+            )
+
+
+class Brake:
+    """Remembers, per namespace, whether memories were found to harm."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._recalls: dict[str, int] = {}
+        self._harmful: dict[str, bool] = {}
+
+    def is_due(self, namespace: str) -> bool:
+        """Count a recall; whether it is time to look again."""
+        with self._lock:
+            count = self._recalls.get(namespace, 0)
+            self._recalls[namespace] = count + 1
+        return count % LOOK_AGAIN == 0
+
+    def is_on(self, namespace: str) -> bool:
+        """Whether memories of a namespace are not to be shown."""
+        return self._harmful.get(namespace, False)
+
+    def set(self, lift: Lift) -> None:
+        """Take over what was found, and say it when it stops the memories."""
+        with self._lock:
+            before = self._harmful.get(lift.namespace, False)
+            self._harmful[lift.namespace] = lift.verdict == "harms"
+        if lift.verdict == "harms" and not before:
+            logger.warning(
+                "memories of namespace %r are not shown any more: they were found to harm "
+                "(success %+.3f, interval %+.3f to %+.3f, %d episodes with and %d without); "
+                "lift() tells more, stop_when_harmful=False shows them again",
+                lift.namespace,
+                lift.difference,
+                lift.low,
+                lift.high,
+                lift.episodes_with,
+                lift.episodes_without,
             )

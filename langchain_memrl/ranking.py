@@ -11,7 +11,7 @@ from langchain_memrl.core.selection import choose, rank
 from langchain_memrl.errors import InputError
 from langchain_memrl.requests import Task, new_id
 from langchain_memrl.store.base import Pool, RecallRecord
-from langchain_memrl.types import Candidate, Memory, Recall, ScoredMemory
+from langchain_memrl.types import Candidate, Memory, Recall, ScoredMemory, Withheld
 
 KEPT_CANDIDATES = 50
 
@@ -22,6 +22,7 @@ def choose_memories(
     pool: Pool | None,
     settings: RecallConfig,
     rng: np.random.Generator,
+    withheld: Withheld = "",
 ) -> RecallRecord:
     """Phase B: score every memory of the pool and take the k best.
 
@@ -31,6 +32,7 @@ def choose_memories(
         pool: The candidates; None where nothing can be similar.
         settings: How to rank.
         rng: Randomness of the epsilon step.
+        withheld: Why nothing of the choice may be shown; empty: it may.
 
     Returns:
         The choice, best first, with the best 50 candidates and what is needed to repeat it.
@@ -74,11 +76,13 @@ def choose_memories(
         episode_id=task.episode_id or "",
         recall_id=new_id(),
         intent=task.intent,
-        memory_ids=ids,
+        memory_ids=() if withheld else ids,
         candidates=candidates,
         settings=kept,
         similarity_max=similarity_max,
         explored=explored,
+        holdout=settings.holdout if task.episode_id else 0.0,
+        withheld=withheld if ids else "",
     )
 
 
@@ -105,6 +109,8 @@ def present(record: RecallRecord, memories: Mapping[str, Memory]) -> Recall:
         similarity_max=record.similarity_max,
         explored=record.explored,
         settings=record.settings,
+        withheld=record.withheld,
+        holdout=record.holdout,
     )
 
 
@@ -130,4 +136,6 @@ def as_record(recall: Recall, ids: Sequence[str] | None = None) -> RecallRecord:
         settings=recall.settings,
         similarity_max=recall.similarity_max,
         explored=recall.explored,
+        holdout=recall.holdout,
+        withheld=recall.withheld,
     )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from langchain_memrl.types import html_table
 
@@ -85,3 +86,53 @@ class Verification:
     def ok(self) -> bool:
         """Whether nothing was found."""
         return not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """How much success memories add, from episodes in which chance decided whether to show them.
+
+    Attributes:
+        namespace: The namespace.
+        memory_id: The memory that it is about; None for all of them.
+        episodes_with: Episodes with a reward in which memories were shown.
+        episodes_without: Those in which they were held out.
+        success_with: Share of successes with memories; NaN where there is no episode.
+        success_without: The same without.
+        difference: `success_with - success_without`, each chance of being held out for itself.
+        low: Lower end of the interval; NaN where one side has fewer than 10 episodes.
+        high: Upper end.
+        waiting_with: Episodes with memories that have no reward yet. Where many of one side never
+            get one, the difference may come from that.
+        waiting_without: The same without.
+        memories: The same for each memory, most episodes first, where it was asked for.
+    """
+
+    namespace: str
+    memory_id: str | None
+    episodes_with: int
+    episodes_without: int
+    success_with: float
+    success_without: float
+    difference: float
+    low: float
+    high: float
+    waiting_with: int
+    waiting_without: int
+    memories: tuple["Lift", ...] = ()
+
+    @property
+    def episodes(self) -> int:
+        """Episodes with a reward, on both sides."""
+        return self.episodes_with + self.episodes_without
+
+    @property
+    def verdict(self) -> Literal["helps", "harms", "unknown"]:
+        """Whether the interval lies above zero, below, or on both sides of it."""
+        if self.low > 0:
+            return "helps"
+        return "harms" if self.high < 0 else "unknown"
+
+    def _repr_html_(self) -> str:
+        shown = {name: getattr(self, name) for name in self.__slots__ if name != "memories"}
+        return html_table(shown | {"verdict": self.verdict})

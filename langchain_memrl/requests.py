@@ -64,6 +64,8 @@ def check_reward(
     *,
     reward: Any,
     ids: Sequence[str] | None = None,
+    revise: bool = False,
+    early: bool = False,
 ) -> RewardEntry:
     """One reward; a reward of None ("no signal yet") keeps None.
 
@@ -85,6 +87,8 @@ def check_reward(
         reward=None if reward is None else learning.number(reward),
         ids=None if ids is None else tuple(dict.fromkeys(check_name("id", id) for id in ids)),
         raw_id=new_id(),
+        revise=bool(revise),
+        early=bool(early),
     )
 
 

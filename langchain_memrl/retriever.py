@@ -92,6 +92,10 @@ class MemRLRetriever(BaseRetriever):
     """How similarity and Q are standardised before they are blended."""
     epsilon: float = 0.0
     """Chance that the whole choice is random."""
+    holdout: float = 0.0
+    """Share of the episodes, drawn at random, in which nothing is shown, for `memory.lift`."""
+    stop_when_harmful: bool = False
+    """Whether nothing is shown any more once memories have been found to harm."""
     filter: Mapping[str, Any] | None = None
     """Which memories may be chosen."""
     namespace: str | FromConfig | None = Field(default=None)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 Outcome = Literal["success", "failure", "unknown"]
 Normalization = Literal["zscore", "pool", "none"]
+Withheld = Literal["", "held_out", "harmful"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -147,7 +148,10 @@ class Recall:
         candidates: The best 50 of the pool it chose from, the chosen ones among them.
         similarity_max: The highest similarity found before the threshold, or None in an empty bank.
         explored: Whether an epsilon step replaced the choice by a random one.
+        withheld: Why `memories` is empty although there were candidates: `"held_out"` (by chance,
+            to measure what memories are worth), `"harmful"` (they were found to harm); else empty.
         settings: The ranking's settings, as plain values.
+        holdout: The chance with which it would have been held out.
     """
 
     episode_id: str | None
@@ -159,6 +163,8 @@ class Recall:
     similarity_max: float | None
     explored: bool
     settings: Mapping[str, Any] = field(repr=False)
+    withheld: Withheld = ""
+    holdout: float = 0.0
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -226,6 +232,8 @@ class Reinforcement:
         credits: What moved, in the order of the recorded ids.
         skipped: Recorded ids that were forgotten before the reward came.
         memory_id: The memory that the episode wrote, or None so far.
+        revised_from: The reward that this call replaced, or None.
+        early: Whether the reward waits for an episode that is not known yet.
     """
 
     episode_id: str
@@ -234,6 +242,8 @@ class Reinforcement:
     credits: tuple[Credit, ...] = ()
     skipped: tuple[str, ...] = ()
     memory_id: str | None = None
+    revised_from: float | None = None
+    early: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ PACKAGE = "langchain_memrl"
 # planned.
 LAYERS = (
     ("errors", "types"),
-    ("callables", "config", "importing", "inputs", "reports"),
+    ("callables", "config", "explaining", "importing", "inputs", "reports"),
     ("core", "notices", "prompts"),
     ("store",),
     ("embedding", "requests", "steps"),
@@ -28,6 +28,8 @@ LAYERS = (
     ("operations",),
     ("copies",),
     ("episodes",),
+    ("lifts",),
+    ("choosing",),
     ("memory", "evaluators", "offline"),
     ("summarizers", "rendering"),
     ("learner", "loading", "retriever"),
@@ -56,6 +58,8 @@ WHERE_USED = {
     "IPython",
     "pyarrow",
     "pymysql",
+    "textworld",
+    "fast_downward",
 }
 UNSAFE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "yaml"}
 UNSAFE_NAMES = {"eval", "exec", "__import__"}

@@ -2,8 +2,10 @@ import asyncio
 import contextvars
 import functools
 import threading
+from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
+from uuid import uuid4
 
 import numpy as np
 import openevals
@@ -12,9 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.constants import TAG_NOSTREAM
+from langsmith.evaluation import EvaluationResult
 from openevals.llm import create_async_llm_as_judge, create_llm_as_judge
 
-from langchain_memrl import LearningConfig, LLMJudge, Verdict, contains, exact_match, from_openevals
+from langchain_memrl import (
+    LearningConfig,
+    LLMJudge,
+    Verdict,
+    contains,
+    exact_match,
+    from_openevals,
+    reward_from,
+)
 from langchain_memrl.callables import acall, call
 from langchain_memrl.errors import RewardError, RewardTypeError, VerdictError
 from langchain_memrl.evaluators import NO_STREAM, answer_text, human_verdict, settle
@@ -469,3 +480,38 @@ async def test_the_loop_goes_on_while_a_blocking_callable_works():
 def test_an_error_of_the_callable_surfaces(form, function):
     with pytest.raises(TypeError):
         judged(function, None, form)
+
+
+# --- scores of others as rewards ------------------------------------------------------------------
+
+
+def langsmith_feedback(score):
+    from langsmith.schemas import Feedback
+
+    now = datetime.now(UTC)
+    ids = {"id": uuid4(), "run_id": uuid4(), "trace_id": uuid4()}
+    return Feedback(created_at=now, modified_at=now, key="k", score=score, **ids)
+
+
+@pytest.mark.parametrize(
+    ("score", "reward"), [(1, 1.0), (0.75, 0.5), (True, 1.0), (False, -1.0), (None, None)]
+)
+def test_feedback_and_results_of_others_become_rewards(score, reward):
+    for result in (
+        langsmith_feedback(score),
+        EvaluationResult(key="k", score=score),
+        {"key": "k", "score": score, "comment": "so so"},
+        [{"key": "k", "score": score}],
+        Verdict(score, scale="unit"),
+    ):
+        assert reward_from(result, LEARNING) == reward
+    assert reward_from({"score": 0.25}, LEARNING, scale="reward") == 0.25
+    assert reward_from({"score": 0.5}, SHIFTED) == 5.0
+
+
+@pytest.mark.parametrize("result", [None, 1.0, {}, [], [{"score": 1}, {"score": 0}], "good"])
+def test_what_holds_no_score_is_refused(result):
+    with pytest.raises(VerdictError, match="expected one result with a score"):
+        reward_from(result, LEARNING)
+    with pytest.raises(RewardError):
+        reward_from({"score": 1.5}, LEARNING)

@@ -36,6 +36,7 @@ PUBLIC = [
     "from_openevals",
     "load_memories",
     "make_memrl_nodes",
+    "reward_from",
     "summarize_pending",
     "verbatim",
 ]

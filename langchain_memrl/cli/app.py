@@ -8,6 +8,7 @@ from langchain_memrl import __version__
 from langchain_memrl.cli.bank import list_memories, search, show, stats
 from langchain_memrl.cli.bench import bench
 from langchain_memrl.cli.demo import demo
+from langchain_memrl.cli.episodes import episodes, expire, lift
 from langchain_memrl.cli.eval import app as eval_app
 from langchain_memrl.cli.eval_report import report
 from langchain_memrl.cli.threshold import threshold
@@ -55,6 +56,9 @@ app.command("list")(list_memories)
 app.command()(show)
 app.command()(search)
 app.command()(history)
+app.command()(lift)
+app.command()(episodes)
+app.command()(expire)
 app.command()(verify)
 app.command()(rebuild)
 app.command()(export)

@@ -29,7 +29,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 
 def stats(bank: Bank, as_json: Json = False) -> None:
     """Count what a bank holds, one column per namespace."""
-    with _open(bank) as memory:
+    with open_bank(bank) as memory:
         found = [memory.stats(namespace=name) for name in memory.namespaces()]
     if as_json:
         print_json([asdict(item) for item in found])
@@ -51,7 +51,7 @@ def list_memories(
     as_json: Json = False,
 ) -> None:
     """List memories, newest first."""
-    with _open(bank) as memory:
+    with open_bank(bank) as memory:
         _print_memories(memory.list(limit=limit, namespace=namespace), as_json)
 
 
@@ -62,7 +62,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show one memory with its text and every step of its Q."""
-    with _open(bank) as memory:
+    with open_bank(bank) as memory:
         found = memory.get(id, namespace=namespace)
         steps = memory.history(id, namespace=namespace)
     if as_json:
@@ -98,10 +98,10 @@ def search(
     """Recall memories for a task, without recording anything."""
     if embeddings is None:
         Console(stderr=True).print("No --embeddings given: searching the text, not the meaning.")
-        with _open(bank) as memory:
+        with open_bank(bank) as memory:
             _print_memories(memory.search_text(query, limit=limit, namespace=namespace), as_json)
         return
-    with _open(bank, load_embeddings(embeddings)) as memory:
+    with open_bank(bank, load_embeddings(embeddings)) as memory:
         recall = memory.recall(
             query, k=limit, fetch_k=max(limit, 10), q_weight=q_weight, namespace=namespace
         )
@@ -121,7 +121,8 @@ def search(
         _console().print(_block(scored.memory, numbers))
 
 
-def _open(bank: Path, embeddings: Embeddings | None = None) -> EpisodicMemory:
+def open_bank(bank: Path, embeddings: Embeddings | None = None) -> EpisodicMemory:
+    """A bank for reading only."""
     return EpisodicMemory.open(bank, embeddings=embeddings, create=False, read_only=True)
 
 

@@ -85,6 +85,9 @@ def run(
     dsn: Annotated[
         str, typer.Option(help="A database server to use instead of a private one.")
     ] = "",
+    root: Annotated[
+        Path | None, typer.Option(help="A folder with the files of a system, for lifelong-os.")
+    ] = None,
     prompts: Annotated[Path | None, typer.Option(help="A file of your own prompts.")] = None,
 ) -> None:
     """Run every arm on the same tasks. Interrupted, the same command goes on where it stopped.
@@ -97,7 +100,7 @@ def run(
     from langchain_memrl.evals.running.headers import source_of
     from langchain_memrl.evals.suites import load_suite
 
-    setup = Setup(data=data, agent=agent, steps=steps, dsn=dsn, prompts=prompts)
+    setup = Setup(data=data, agent=agent, steps=steps, dsn=dsn, root=root, prompts=prompts)
     with _prepared(load_suite(suite), setup) as found:
         chosen = "none" if arms is None and found.once else arms
         _run(
@@ -132,7 +135,7 @@ def _prepared(suite: Any, setup: Any) -> Iterator[Any]:
         return
     if setup != type(setup)():
         raise ConfigError(
-            f"the suite {suite.name} takes no --data, --agent, --steps, --dsn or --prompts"
+            f"the suite {suite.name} takes no --data, --agent, --steps, --dsn, --root or --prompts"
         )
     yield suite
 

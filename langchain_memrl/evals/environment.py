@@ -153,6 +153,7 @@ class Setup:
         steps: How many steps a try may take; None for the suite's own number.
         dsn: The address of a server to use, for suites that need one; never recorded.
         prompts: A file with prompts of one's own.
+        root: A folder with the files of a system, for suites that need one; never recorded.
     """
 
     world: str = ""
@@ -164,6 +165,7 @@ class Setup:
     steps: int | None = None
     dsn: str = ""
     prompts: Path | None = None
+    root: Path | None = None
 
 
 class Typical(NamedTuple):

@@ -190,7 +190,7 @@ class Nodes:
 
     def update_q(self, state: MemRLState) -> Update:
         """Move Q of what was shown, or keep the episode open."""
-        episode_id, scope = state["episode_id"], {"namespace": state["namespace"]}
+        episode_id, scope = state["episode_id"], Update(namespace=state["namespace"])
         try:
             if state["reward"] is not None:
                 reward = state["reward"]
@@ -205,7 +205,7 @@ class Nodes:
 
     async def aupdate_q(self, state: MemRLState) -> Update:
         """The same, awaited."""
-        episode_id, scope = state["episode_id"], {"namespace": state["namespace"]}
+        episode_id, scope = state["episode_id"], Update(namespace=state["namespace"])
         try:
             if state["reward"] is not None:
                 reward = state["reward"]

@@ -1,17 +1,15 @@
-"""The contract every store keeps, and the records that cross it."""
+"""The records that cross the contract of a store."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from langchain_memrl.config import LearningConfig
 from langchain_memrl.core.calibration import Calibration
-from langchain_memrl.reports import QChange, Stats, Verification
-from langchain_memrl.types import Candidate, Episode, Memory, Outcome, Reinforcement
+from langchain_memrl.types import Candidate, Outcome, Withheld
 
 Vector = NDArray[np.float32]
 Progress = Callable[[int, int], None]
@@ -80,6 +78,8 @@ class RecallRecord:
     settings: Mapping[str, Any]
     similarity_max: float | None
     explored: bool
+    holdout: float = 0.0
+    withheld: Withheld = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,8 @@ class RewardEntry:
 
     `ids` None means "what the episode recorded".
 
-    `raw_id` is the id of the memory that is written when the episode holds an answer.
+    `raw_id` is the id of the memory that is written when the episode holds an answer. `revise`
+    replaces an earlier reward, `early` lets the reward wait for an episode that is not known yet.
     """
 
     namespace: str
@@ -96,6 +97,8 @@ class RewardEntry:
     reward: float | None
     ids: tuple[str, ...] | None
     raw_id: str
+    revise: bool = False
+    early: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,24 @@ SAME_MODEL_COSINE = 0.999
 """Smallest cosine that the same model gives for the same text, on any processor."""
 
 
+class Trial(NamedTuple):
+    """An episode in which chance decided whether memories were shown.
+
+    Attributes:
+        episode_id: The episode.
+        holdout: The chance with which they were not.
+        held_out: Whether they were not.
+        reward: Its reward, or None so far.
+        chosen: The memories that were shown, or would have been.
+    """
+
+    episode_id: str
+    holdout: float
+    held_out: bool
+    reward: float | None
+    chosen: tuple[str, ...]
+
+
 class Fingerprint(NamedTuple):
     """The embedding model a bank was built with.
 
@@ -159,139 +180,3 @@ class Export(NamedTuple):
     lines: int
     lowest: float
     highest: float
-
-
-class MemoryStore(Protocol):
-    """Where memories live. Every writing call is one transaction; a returned call is durable."""
-
-    def learning(self) -> LearningConfig:
-        """The saved learning settings."""
-
-    def configure(self, changes: Mapping[str, Any]) -> LearningConfig:
-        """Change saved learning settings; what stands then."""
-
-    def secret(self) -> bytes:
-        """The bank's own random key; it makes prompt fences that nobody can guess."""
-
-    def fingerprint(self) -> Fingerprint | None:
-        """The saved embedding model, or None before the first memory."""
-
-    def namespaces(self) -> tuple[str, ...]:
-        """Every namespace that holds a memory or an episode, sorted."""
-
-    def intent_vectors(self, namespace: str, texts: Sequence[str]) -> dict[str, Vector]:
-        """The unit vectors of those texts that are already intents."""
-
-    def is_empty(self, namespace: str) -> bool:
-        """Whether the namespace holds no intent."""
-
-    def pools(self, queries: Sequence[PoolQuery], model: Fingerprint | None = None) -> list[Pool]:
-        """The candidates of each query, all read from the same state.
-
-        `model` made the vectors: another one than the bank's is refused.
-        """
-
-    def recorded(self, namespace: str, episode_id: str, intent: str) -> RecallRecord | None:
-        """What this episode recorded for this intent, or None."""
-
-    def record(self, records: Sequence[RecallRecord]) -> list[RecallRecord]:
-        """Write what reached the prompts of episodes, each once, all or none.
-
-        The records that stand are returned; those without an episode are passed through.
-        """
-
-    def reinforce(self, entries: Sequence[RewardEntry]) -> list[Reinforcement]:
-        """Apply rewards in order, each once, all or none."""
-
-    def remember(
-        self,
-        memories: Sequence[NewMemory],
-        vectors: Sequence[Vector],
-        model: Fingerprint | None = None,
-    ) -> list[str]:
-        """Write memories in order, each once, all or none; the ids that stand are returned.
-
-        `vectors` holds the unit vector of each memory's intent. `model` made them; a bank without
-        a model takes it over, another one is refused.
-        """
-
-    def hold(self, answer: HeldAnswer, vector: Vector, model: Fingerprint | None = None) -> None:
-        """Keep an answer, and its intent's unit vector, until its reward comes.
-
-        `model`: see `remember`.
-        """
-
-    def episode(self, namespace: str, episode_id: str) -> Episode | None:
-        """One episode, or None."""
-
-    def memories(self, namespace: str, ids: Sequence[str]) -> dict[str, Memory]:
-        """Those of the ids that exist in this namespace."""
-
-    def scan(
-        self,
-        namespace: str,
-        filter: Mapping[str, Any] | None,
-        *,
-        raw: bool = False,
-        limit: int | None,
-    ) -> Iterator[Memory]:
-        """Memories, newest first; with `raw` only those that wait for a lesson."""
-
-    def search_text(self, namespace: str, text: str, limit: int) -> list[Memory]:
-        """Memories whose intent or experience contains the text, newest first."""
-
-    def update(self, namespace: str, id: str, changes: Mapping[str, Any]) -> None:
-        """Change lesson, trajectory or metadata of a memory; Q and history stay."""
-
-    def family(self, namespace: str, ids: Sequence[str]) -> tuple[str, ...]:
-        """The ids and, transitively, the memories whose text was made from them."""
-
-    def forget(self, namespace: str, ids: Sequence[str]) -> None:
-        """Delete memories, and the texts of the episodes that wrote them."""
-
-    def mark(self, namespace: str, id: str, name: str, value: bool) -> None:
-        """Set `"disabled"` or `"pinned"` of a memory."""
-
-    def useless(self, namespace: str, max_q: float, min_updates: int) -> tuple[str, ...]:
-        """Unpinned memories with `Q <= max_q` after at least `min_updates` rewards."""
-
-    def clear(self, namespace: str) -> None:
-        """Delete everything of a namespace."""
-
-    def history(self, namespace: str, id: str) -> list[QChange]:
-        """Every step of a memory's Q, oldest first."""
-
-    def stats(self, namespace: str) -> Stats:
-        """What the namespace holds."""
-
-    def verify(self) -> Verification:
-        """Check the whole bank."""
-
-    def backup(self, folder: Path, progress: Progress | None = None) -> None:
-        """Copy the live bank into a new folder."""
-
-    def export_jsonl(self, path: Path, progress: Progress | None = None) -> int:
-        """Write the whole bank as JSON lines; how many."""
-
-    def import_jsonl(self, path: Path, export: Export, progress: Progress | None = None) -> int:
-        """Add what an export, which was checked, holds and this bank lacks; how many lines."""
-
-    def reembed(
-        self,
-        model: Fingerprint,
-        embed: Callable[[Sequence[str]], Sequence[Vector]],
-        progress: Progress | None = None,
-    ) -> int:
-        """Replace every vector by one of `model`; how many were made. Resumable."""
-
-    def compact(self) -> None:
-        """Free the space of what was forgotten and leave no trace of it."""
-
-    def rebuild_index(self) -> None:
-        """Make the vector index anew from the stored vectors."""
-
-    def check_open(self) -> None:
-        """Raise `StoreError` where it is closed, or was opened before a fork."""
-
-    def close(self) -> None:
-        """Release everything. Idempotent."""

@@ -32,7 +32,7 @@ BINS_PER_UNIT = 100
 _OPEN = """
     (held_intent IS NOT NULL OR EXISTS (SELECT 1 FROM recalls r WHERE r.episode = episodes.seq))
     AND NOT EXISTS (SELECT 1 FROM ledger l WHERE l.namespace = episodes.namespace
-        AND l.episode_id = episodes.episode_id AND l.operation = 'reinforce')
+        AND l.episode_id = episodes.episode_id AND l.operation IN ('reinforce', 'expire'))
 """
 """Whether an episode still waits for a reward."""
 
@@ -124,7 +124,7 @@ _TRIGGERS = {
     "recall_recorded AFTER INSERT ON recalls": (
         f"UPDATE episodes SET open = {_OPEN} WHERE seq = new.episode;"
     ),
-    "episode_rewarded AFTER INSERT ON ledger WHEN new.operation = 'reinforce'": (
+    "episode_rewarded AFTER INSERT ON ledger WHEN new.operation IN ('reinforce', 'expire')": (
         "UPDATE episodes SET open = 0 "
         "WHERE namespace = new.namespace AND episode_id = new.episode_id AND open = 1;"
     ),
@@ -158,7 +158,13 @@ def create(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE episodes ADD COLUMN open INTEGER NOT NULL DEFAULT 0")
     connection.execute("CREATE INDEX episodes_open ON episodes (namespace, seq) WHERE open = 1")
     recount(connection)
+    renew_triggers(connection)
+
+
+def renew_triggers(connection: sqlite3.Connection) -> None:
+    """Make every trigger as it is now."""
     for name, statements in _TRIGGERS.items():
+        connection.execute(f"DROP TRIGGER IF EXISTS {name.split()[0]}")
         connection.execute(f"CREATE TRIGGER {name} BEGIN {statements} END")
 
 

@@ -8,10 +8,12 @@ from typing import Any, get_args
 from langchain_memrl.errors import InputError
 from langchain_memrl.inputs import check_metadata, check_name, check_text
 from langchain_memrl.store.encoding import to_time
-from langchain_memrl.types import Outcome
+from langchain_memrl.store.revising import REVISED
+from langchain_memrl.types import Outcome, Withheld
 
 Check = Callable[[Any], object]
 
+OPERATIONS = ("reinforce", "remember", "expire", "early")
 CANDIDATE_NUMBERS = 8
 """A candidate is a row of numbers: the memory's, then those it was ranked by."""
 
@@ -65,9 +67,15 @@ def _time(value: Any) -> None:
     require(to_time(value).tzinfo is not None, "a time with its zone")
 
 
-def _step_size(value: Any) -> None:
+def _share(value: Any) -> None:
     _number(value)
     require(0 <= value <= 1, "a number in [0, 1]")
+
+
+def _operation(value: Any) -> None:
+    kind, _, number = value.partition(" ")
+    known = (not number and kind in OPERATIONS) or (kind == REVISED and number.isdecimal())
+    require(known, f"one of {OPERATIONS} or '{REVISED}' and a number")
 
 
 def _one_of(*values: str) -> Check:
@@ -158,11 +166,13 @@ COLUMNS: Mapping[str, Mapping[str, Check]] = {
         "similarity_max": _or_none(_number),
         "explored": _flag,
         "created_at": _time,
+        "holdout": _share,
+        "withheld": _one_of(*get_args(Withheld)),
     },
     "ledger": {
         "namespace": _name,
         "episode_id": _name,
-        "operation": _one_of("reinforce", "remember"),
+        "operation": _operation,
         "reward": _or_none(_number),
         "skipped": _or_none(_json(_names)),
         "memory_id": _or_none(_name),
@@ -176,7 +186,7 @@ COLUMNS: Mapping[str, Mapping[str, Check]] = {
         "reward": _number,
         "before": _number,
         "after": _number,
-        "step_size": _step_size,
+        "step_size": _share,
         "created_at": _time,
     },
     "calibrations": {

@@ -8,9 +8,8 @@ from langchain_memrl.core.learning import q_step
 from langchain_memrl.reports import QChange
 from langchain_memrl.store import counters
 from langchain_memrl.store.encoding import checksum, digest, to_time, to_vector
+from langchain_memrl.store.revising import Q_TOLERANCE
 from langchain_memrl.store.rows import MEMORY_SQL, memory_checksum
-
-Q_TOLERANCE = 1e-9
 
 
 def history(db: sqlite3.Connection, namespace: str, id: str) -> list[QChange]:

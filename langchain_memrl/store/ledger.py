@@ -16,10 +16,10 @@ from langchain_memrl.errors import (
     EpisodeError,
     MemoryNotFoundError,
     RewardConflictError,
-    WriteConflictError,
 )
-from langchain_memrl.store.base import HeldAnswer, NewMemory, RecallRecord, RewardEntry, Vector
-from langchain_memrl.store.encoding import check, checksum, digest, load, to_blob, to_vector
+from langchain_memrl.store import meta, revising
+from langchain_memrl.store.base import RecallRecord, RewardEntry
+from langchain_memrl.store.encoding import load
 from langchain_memrl.store.recalls import (
     count_selections,
     episode_number,
@@ -27,10 +27,9 @@ from langchain_memrl.store.recalls import (
     open_episode,
     row_numbers,
 )
-from langchain_memrl.store.rows import batches, find_episode, insert_memory, marks
+from langchain_memrl.store.rows import batches, find_episode, marks
+from langchain_memrl.store.writing import holds_answer, write_held, written_memory
 from langchain_memrl.types import Credit, Episode, Reinforcement
-
-# --- reinforce ----------------------------------------------------------------------------------
 
 
 def reinforce(
@@ -42,11 +41,14 @@ def reinforce(
     """
     if entry.reward is None:
         return Reinforcement(entry.episode_id, None, applied=False)
-    earlier = _earlier_reward(db, entry)
-    if earlier is not None:
-        return earlier
+    standing = _standing_reward(db, entry)
+    if standing is not None:
+        return _again(db, entry, standing, learning, now)
     learning.reward(entry.reward)
     known = find_episode(db, entry.namespace, entry.episode_id)
+    if known is None and entry.early and entry.ids is None:
+        revising.keep_early(db, entry, now)
+        return Reinforcement(entry.episode_id, entry.reward, applied=False, early=True)
     ids = _rewarded_ids(db, entry, known, now)
     episode = open_episode(db, entry.namespace, entry.episode_id, now)
     numbers = row_numbers(db, entry.namespace, ids)
@@ -59,27 +61,51 @@ def reinforce(
         (entry.namespace, entry.episode_id, entry.reward, json.dumps(skipped), now),
     )
     written = None if known is None else known.memory_id
-    if written is None and _holds_answer(db, episode):
-        _write_held(db, entry.namespace, entry.episode_id, entry.raw_id, learning, now)
-        written = _written_memory(db, entry.namespace, entry.episode_id)
+    if written is None and holds_answer(db, episode):
+        write_held(db, entry.namespace, entry.episode_id, entry.raw_id, learning, now)
+        written = written_memory(db, entry.namespace, entry.episode_id)
     return Reinforcement(entry.episode_id, entry.reward, True, credits, skipped, written)
 
 
-def _earlier_reward(db: sqlite3.Connection, entry: RewardEntry) -> Reinforcement | None:
+def _standing_reward(db: sqlite3.Connection, entry: RewardEntry) -> float | None:
+    """The reward that an episode has, or None."""
     row = db.execute(
-        "SELECT reward, skipped FROM ledger "
+        "SELECT reward FROM ledger "
         "WHERE namespace = ? AND episode_id = ? AND operation = 'reinforce'",
         (entry.namespace, entry.episode_id),
     ).fetchone()
-    if row is None:
-        return None
-    if row[0] != entry.reward:
-        raise RewardConflictError(
-            f"episode {entry.episode_id!r} was already rewarded with {row[0]:g}, "
-            f"now came {entry.reward:g}; the first reward stands"
-        )
+    return None if row is None else float(row[0])
+
+
+def _again(
+    db: sqlite3.Connection,
+    entry: RewardEntry,
+    standing: float,
+    learning: LearningConfig,
+    now: str,
+) -> Reinforcement:
+    """A repeat changes nothing, a revision replaces the reward, anything else is a conflict."""
     known = find_episode(db, entry.namespace, entry.episode_id)
     _check_same_ids(entry, known.memory_ids if known is not None else ())
+    if standing == entry.reward or (not entry.revise and revising.was_replaced(db, entry)):
+        return _result(db, entry, standing)
+    if not entry.revise:
+        raise RewardConflictError(
+            f"episode {entry.episode_id!r} was already rewarded with {standing:g}, "
+            f"now came {entry.reward:g}; the first reward stands, revise=True replaces it"
+        )
+    revising.revise(db, entry, standing, learning, now)
+    revised = _result(db, entry, _standing_reward(db, entry))
+    return replace(revised, applied=True, revised_from=standing)
+
+
+def _result(db: sqlite3.Connection, entry: RewardEntry, standing: float | None) -> Reinforcement:
+    """What stands for an episode that was rewarded."""
+    (skipped,) = db.execute(
+        "SELECT skipped FROM ledger "
+        "WHERE namespace = ? AND episode_id = ? AND operation = 'reinforce'",
+        (entry.namespace, entry.episode_id),
+    ).fetchone()
     credits = db.execute(
         "SELECT m.id, h.before, h.after FROM q_history h JOIN memories m ON m.seq = h.memory "
         "WHERE h.episode = ? ORDER BY h.seq",
@@ -87,24 +113,12 @@ def _earlier_reward(db: sqlite3.Connection, entry: RewardEntry) -> Reinforcement
     )
     return Reinforcement(
         entry.episode_id,
-        row[0],
+        standing,
         False,
         tuple(Credit(*credit) for credit in credits),
-        tuple(load("a ledger row", row[1])),
-        _written_memory(db, entry.namespace, entry.episode_id),
+        tuple(load("a ledger row", skipped)),
+        written_memory(db, entry.namespace, entry.episode_id),
     )
-
-
-def _written_memory(db: sqlite3.Connection, namespace: str, episode_id: str) -> str | None:
-    """The memory an episode wrote, or None."""
-    known = find_episode(db, namespace, episode_id)
-    return None if known is None else known.memory_id
-
-
-def _holds_answer(db: sqlite3.Connection, episode: int) -> bool:
-    """Whether an episode holds an answer that waits for its reward."""
-    sql = "SELECT held_intent IS NOT NULL FROM episodes WHERE seq = ?"
-    return bool(db.execute(sql, (episode,)).fetchone()[0])
 
 
 def _rewarded_ids(
@@ -116,7 +130,7 @@ def _rewarded_ids(
         if known is None:
             raise EpisodeError(
                 f"episode {entry.episode_id!r} is unknown in namespace {entry.namespace!r}; "
-                "recall with this episode id first, or call again if that recall is under way"
+                "recall with this episode id first; early=True lets the reward wait for it"
             )
         return recorded
     if recorded:
@@ -175,101 +189,16 @@ def _move(
     return tuple(map(Credit, ids, before, after))
 
 
-# --- remember and hold --------------------------------------------------------------------------
-
-
-def remember(
-    db: sqlite3.Connection, new: NewMemory, vector: Vector, learning: LearningConfig, now: str
-) -> str:
-    """Write an episode's memory once; the id of the one that stands is returned."""
-    content = digest(
-        new.intent, new.lesson, new.trajectory, new.outcome, new.source, dict(new.metadata)
-    )
-    row = db.execute(
-        "SELECT memory_id, digest FROM ledger "
-        "WHERE namespace = ? AND episode_id = ? AND operation = 'remember'",
-        (new.namespace, new.episode_id),
-    ).fetchone()
-    if row is not None:
-        if row[1] != content:
-            raise WriteConflictError(
-                f"episode {new.episode_id!r} already wrote memory {row[0]}; an episode writes one "
-                "memory: use update to change it, or another episode id"
-            )
-        if not row_numbers(db, new.namespace, [row[0]]):
-            raise MemoryNotFoundError(
-                f"there is no memory {row[0]!r} in namespace {new.namespace!r}: episode "
-                f"{new.episode_id!r} wrote it, and it was forgotten since"
-            )
-        return str(row[0])
-    known = find_episode(db, new.namespace, new.episode_id)
-    open_episode(db, new.namespace, new.episode_id, now)
-    if new.parents is None and known is not None and known.memory_ids:
-        new = replace(new, parents=known.memory_ids)
-    insert_memory(db, new, vector, learning.q_init, now)
-    db.execute(
-        "INSERT INTO ledger (namespace, episode_id, operation, memory_id, digest, created_at) "
-        "VALUES (?, ?, 'remember', ?, ?, ?)",
-        (new.namespace, new.episode_id, new.id, content, now),
-    )
-    return new.id
-
-
-def hold(
-    db: sqlite3.Connection, answer: HeldAnswer, vector: Vector, learning: LearningConfig, now: str
-) -> None:
-    """Keep an episode's answer until its reward comes; write it at once if that came first."""
-    number = open_episode(db, answer.namespace, answer.episode_id, now)
-    sql = "SELECT held_intent, held_trajectory FROM episodes WHERE seq = ?"
-    held = db.execute(sql, (number,)).fetchone()
-    if held == (answer.intent, answer.trajectory):
-        return
-    if held != (None, None):
-        raise WriteConflictError(
-            f"episode {answer.episode_id!r} already holds another answer; "
-            "use a new episode id for a new attempt"
-        )
-    known = find_episode(db, answer.namespace, answer.episode_id)
-    if known is not None and known.memory_id is not None:
-        return  # its memory is written, and perhaps forgotten since
-    texts, blob = (answer.intent, answer.trajectory), to_blob(vector)
-    db.execute(
-        "UPDATE episodes SET held_intent = ?, held_trajectory = ?, held_vector = ?, "
-        "held_checksum = ? WHERE seq = ?",
-        (*texts, blob, checksum(*texts, blob), number),
-    )
-    if known is not None and known.reward is not None:
-        _write_held(db, answer.namespace, answer.episode_id, answer.raw_id, learning, now)
-
-
-def _write_held(
+def settle(
     db: sqlite3.Connection,
     namespace: str,
     episode_id: str,
-    id: str,
-    learning: LearningConfig,
     now: str,
+    raw_id: str = "",
 ) -> None:
-    """Write the held answer verbatim, without a lesson, unless a memory was written already."""
-    intent, trajectory, blob, kept = db.execute(
-        "SELECT held_intent, held_trajectory, held_vector, held_checksum FROM episodes "
-        "WHERE seq = ?",
-        (episode_number(db, namespace, episode_id),),
-    ).fetchone()
-    known = find_episode(db, namespace, episode_id)
-    if intent is None or known is None or known.memory_id is not None:
-        return
-    check(f"the answer held by episode {episode_id!r}", kept, intent, trajectory, blob)
-    raw = NewMemory(
-        id=id,
-        namespace=namespace,
-        intent=intent,
-        lesson="",
-        trajectory=trajectory,
-        outcome=learning.outcome(known.reward),
-        episode_id=episode_id,
-        parents=known.memory_ids,
-        source="agent",
-        metadata={},
-    )
-    remember(db, raw, to_vector(blob), learning, now)
+    """Apply the reward that came before its episode was known, if there is one."""
+    reward = revising.early_reward(db, namespace, episode_id)
+    if reward is not None:
+        revising.drop_early(db, namespace, episode_id)
+        entry = RewardEntry(namespace, episode_id, reward, None, raw_id)
+        reinforce(db, entry, meta.learning(db), now)

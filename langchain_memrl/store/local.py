@@ -3,14 +3,14 @@
 import logging
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
 from langchain_memrl.config import LearningConfig
-from langchain_memrl.errors import StoreCorruptError, StoreError, StoreNotFoundError
-from langchain_memrl.reports import QChange, Stats, Verification
-from langchain_memrl.store import counters, inspection, ledger, meta, recalls, rows
+from langchain_memrl.errors import StoreError, StoreNotFoundError
+from langchain_memrl.reports import QChange, Stats
+from langchain_memrl.store import counters, inspection, ledger, meta, recalls, rows, writing
 from langchain_memrl.store.base import (
     Fingerprint,
     HeldAnswer,
@@ -148,12 +148,15 @@ class LocalStore(Upkeep):
         """See `MemoryStore.record`."""
         if not any(record.episode_id for record in records):
             return list(records)
-        return self._commit(
-            lambda db: [
-                recalls.record(db, record, self._stamp()) if record.episode_id else record
-                for record in records
-            ]
-        )
+
+        def work(db: sqlite3.Connection) -> list[RecallRecord]:
+            now = self._stamp()
+            stands = [recalls.record(db, one, now) if one.episode_id else one for one in records]
+            for one in stands:
+                ledger.settle(db, one.namespace, one.episode_id, now)
+            return stands
+
+        return self._commit(work)
 
     # --- learning -------------------------------------------------------------------------------
 
@@ -177,10 +180,13 @@ class LocalStore(Upkeep):
         def work(db: sqlite3.Connection) -> list[str]:
             meta.claim_model(db, model)
             learning, now = meta.learning(db), self._stamp()
-            return [
-                ledger.remember(db, memory, vector, learning, now)
+            ids = [
+                writing.remember(db, memory, vector, learning, now)
                 for memory, vector in zip(memories, vectors, strict=True)
             ]
+            for memory in memories:
+                ledger.settle(db, memory.namespace, memory.episode_id, now)
+            return ids
 
         return self._commit(work)
 
@@ -189,7 +195,9 @@ class LocalStore(Upkeep):
 
         def work(db: sqlite3.Connection) -> None:
             meta.claim_model(db, model)
-            ledger.hold(db, answer, vector, meta.learning(db), self._stamp())
+            now = self._stamp()
+            writing.hold(db, answer, vector, meta.learning(db), now)
+            ledger.settle(db, answer.namespace, answer.episode_id, now, answer.raw_id)
 
         self._commit(work)
 
@@ -198,8 +206,8 @@ class LocalStore(Upkeep):
         self._sidecar.check_open()
         return self._commits.run(work)
 
-    def _stamp(self) -> str:
-        return rows.stamp(self._now())
+    def _stamp(self, seconds: float = 0.0) -> str:
+        return rows.stamp(self._now() + timedelta(seconds=seconds))
 
     # --- looking and changing -------------------------------------------------------------------
 
@@ -255,28 +263,6 @@ class LocalStore(Upkeep):
         """See `MemoryStore.stats`."""
         with self._sidecar.read() as db:
             return counters.stats(db, namespace)
-
-    def verify(self) -> Verification:
-        """See `MemoryStore.verify`."""
-        doubt = self._sidecar.doubt or self._sidecar.find_doubt(thorough=True)
-        found = [doubt] if doubt else []
-        memories = intents = 0
-        try:
-            with self._sidecar.one_state(doubted=True) as db:
-                (memories,) = db.execute("SELECT count(*) FROM memories").fetchone()
-                (intents,) = db.execute("SELECT count(*) FROM intents").fetchone()
-                # An index cannot be better than the vectors it is made of.
-                found += inspection.problems(db) or self._vectors.problems(db)
-        except StoreCorruptError as error:
-            found.append(str(error))
-        return Verification(tuple(found), memories, intents)
-
-    def rebuild_index(self) -> None:
-        """See `MemoryStore.rebuild_index`."""
-        with self._sidecar.write() as db:
-            counters.recount(db)
-            self._vectors.rebuild(db)
-            self._vectors.save(db)
 
     def check_open(self) -> None:
         """See `MemoryStore.check_open`."""

@@ -139,7 +139,18 @@ def m002_checksums_and_counters(connection: sqlite3.Connection) -> None:
     counters.create(connection)
 
 
-MIGRATIONS = (m001_first_schema, m002_checksums_and_counters)
+def m003_experiments_and_expiry(connection: sqlite3.Connection) -> None:
+    """Whether a recall was held back, by which chance; episodes that nobody waits for any more."""
+    for statement in (
+        "ALTER TABLE recalls ADD COLUMN holdout REAL NOT NULL DEFAULT 0",
+        "ALTER TABLE recalls ADD COLUMN withheld TEXT NOT NULL DEFAULT ''",
+        "CREATE INDEX recalls_holdout ON recalls (episode) WHERE holdout > 0",
+    ):
+        connection.execute(statement)
+    counters.renew_triggers(connection)
+
+
+MIGRATIONS = (m001_first_schema, m002_checksums_and_counters, m003_experiments_and_expiry)
 
 
 def schema_version(connection: sqlite3.Connection) -> int:

@@ -75,7 +75,8 @@ def insert_recall(db: sqlite3.Connection, record: RecallRecord, now: str) -> Non
     ]
     db.execute(
         "INSERT INTO recalls (episode, recall_id, digest, intent, memory_ids, candidates, "
-        "settings, similarity_max, explored, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "settings, similarity_max, explored, created_at, holdout, withheld) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             episode,
             record.recall_id,
@@ -87,6 +88,8 @@ def insert_recall(db: sqlite3.Connection, record: RecallRecord, now: str) -> Non
             record.similarity_max,
             record.explored,
             now,
+            record.holdout,
+            record.withheld,
         ),
     )
 
@@ -104,7 +107,8 @@ def find_record(
 ) -> RecallRecord | None:
     """What an episode recorded for an intent. Forgotten memories are no longer among it."""
     row = db.execute(
-        "SELECT recall_id, memory_ids, candidates, settings, similarity_max, explored "
+        "SELECT recall_id, memory_ids, candidates, settings, similarity_max, explored, holdout, "
+        "withheld "
         "FROM recalls WHERE episode = ? AND digest = ?",
         (episode_number(db, namespace, episode_id), digest(intent)),
     ).fetchone()
@@ -126,4 +130,6 @@ def find_record(
         settings=load("a recall", row[3]),
         similarity_max=row[4],
         explored=bool(row[5]),
+        holdout=row[6],
+        withheld=row[7],
     )

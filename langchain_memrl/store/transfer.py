@@ -14,7 +14,6 @@ from dataclasses import asdict
 from typing import Any
 
 from langchain_memrl.config import LearningConfig
-from langchain_memrl.core.learning import q_step
 from langchain_memrl.errors import StoreCorruptError
 from langchain_memrl.store import rows
 from langchain_memrl.store.base import Fingerprint
@@ -22,6 +21,7 @@ from langchain_memrl.store.counters import count_intents
 from langchain_memrl.store.encoding import RESTORE, checksum, to_blob
 from langchain_memrl.store.jsonl import FORMAT, Line, encode
 from langchain_memrl.store.meta import next_change
+from langchain_memrl.store.revising import replay
 
 BATCH = 2000
 TABLES = ("episodes", "recalls", "ledger", "q_history", "calibrations")
@@ -109,7 +109,7 @@ class Importer:
             else:
                 takers[line["kind"]](db, row)
         for memory in moved:
-            _replay(db, memory)
+            replay(db, memory)
 
     def finish(self, db: sqlite3.Connection) -> None:
         """Measure the similarities of namespaces that grew past a power of two."""
@@ -194,18 +194,6 @@ class Importer:
             [row[name] for name in used],
         )
         return int(cursor.lastrowid or 0)
-
-
-def _replay(db: sqlite3.Connection, memory: int) -> None:
-    """Set Q, its counter and the steps' before and after from the history, in its order."""
-    (q,) = db.execute("SELECT q_init FROM memories WHERE seq = ?", (memory,)).fetchone()
-    steps = db.execute(
-        "SELECT seq, reward, step_size FROM q_history WHERE memory = ? ORDER BY seq", (memory,)
-    ).fetchall()
-    for seq, reward, step_size in steps:
-        before, q = q, float(q_step(q, reward, step_size))
-        db.execute("UPDATE q_history SET before = ?, after = ? WHERE seq = ?", (before, q, seq))
-    db.execute("UPDATE memories SET q = ?, updates = ? WHERE seq = ?", (q, len(steps), memory))
 
 
 def in_batches(lines: Iterable[Line]) -> Iterator[list[Line]]:

@@ -4,7 +4,7 @@ import json
 import os
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,27 @@ from langchain_memrl.errors import (
     EmbeddingMismatchError,
     InputError,
     MemoryNotFoundError,
+    StoreCorruptError,
     StoreError,
 )
-from langchain_memrl.store import changes, meta, reembedding
-from langchain_memrl.store.base import Export, Fingerprint, Progress
+from langchain_memrl.reports import Verification
+from langchain_memrl.store import (
+    changes,
+    counters,
+    inspection,
+    ledger,
+    meta,
+    reembedding,
+    revising,
+)
+from langchain_memrl.store.base import Export, Fingerprint, Progress, RewardEntry, Trial
 from langchain_memrl.store.files import new_file, new_folder
 from langchain_memrl.store.jsonl import read_lines
 from langchain_memrl.store.sidecar import FILE_NAME, Sidecar
 from langchain_memrl.store.transfer import Importer, count_rows, export_lines, in_batches
+from langchain_memrl.store.trials import find_trials
 from langchain_memrl.store.vectors import VectorCache
+from langchain_memrl.types import Episode
 
 BACKUP_PAGES = 2000
 
@@ -33,8 +45,8 @@ class Upkeep(ABC):
     _vectors: VectorCache
 
     @abstractmethod
-    def _stamp(self) -> str:
-        """The time now, as stored."""
+    def _stamp(self, seconds: float = 0.0) -> str:
+        """The time in so many seconds, as stored."""
 
     def update(self, namespace: str, id: str, changes_: Mapping[str, Any]) -> None:
         """See `MemoryStore.update`."""
@@ -183,3 +195,57 @@ class Upkeep(ABC):
             self._vectors.save(db)
         with self._sidecar.alone() as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    # --- episodes that wait ---------------------------------------------------------------------
+
+    def open_episodes(
+        self, namespace: str, older_than: float | None, limit: int | None
+    ) -> list[Episode]:
+        """See `MemoryStore.open_episodes`."""
+        before = None if older_than is None else self._stamp(-older_than)
+        with self._sidecar.read() as db:
+            return revising.open_episodes(db, namespace, before, limit)
+
+    def expire(
+        self, namespace: str, older_than: float, entries: Callable[[str], RewardEntry]
+    ) -> list[Episode]:
+        """See `MemoryStore.expire`."""
+        with self._sidecar.write() as db:
+            now, before = self._stamp(), self._stamp(-older_than)
+            found = revising.open_episodes(db, namespace, before, None)
+            rewards = [entries(episode.episode_id) for episode in found]
+            learning = meta.learning(db)
+            for entry in rewards:
+                ledger.reinforce(db, entry, learning, now)
+            gone = [entry.episode_id for entry in rewards if entry.reward is None]
+            revising.expire(db, namespace, gone, now)
+        return found
+
+    def trials(self, namespace: str, *, chosen: bool) -> list[Trial]:
+        """See `MemoryStore.trials`."""
+        with self._sidecar.read() as db:
+            return find_trials(db, namespace, chosen=chosen)
+
+    # --- checking -------------------------------------------------------------------------------
+
+    def verify(self) -> Verification:
+        """See `MemoryStore.verify`."""
+        doubt = self._sidecar.doubt or self._sidecar.find_doubt(thorough=True)
+        found = [doubt] if doubt else []
+        memories = intents = 0
+        try:
+            with self._sidecar.one_state(doubted=True) as db:
+                (memories,) = db.execute("SELECT count(*) FROM memories").fetchone()
+                (intents,) = db.execute("SELECT count(*) FROM intents").fetchone()
+                # An index cannot be better than the vectors it is made of.
+                found += inspection.problems(db) or self._vectors.problems(db)
+        except StoreCorruptError as error:
+            found.append(str(error))
+        return Verification(tuple(found), memories, intents)
+
+    def rebuild_index(self) -> None:
+        """See `MemoryStore.rebuild_index`."""
+        with self._sidecar.write() as db:
+            counters.recount(db)
+            self._vectors.rebuild(db)
+            self._vectors.save(db)

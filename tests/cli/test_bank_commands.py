@@ -132,3 +132,31 @@ def test_stored_text_cannot_send_codes_to_the_terminal(run: Any, tmp_path: Path)
         out = run(*call)[1]
         assert "\x1b]" not in out
         assert "\\x1b]0;owned\\x07" in out
+
+
+def test_lift_tells_what_memories_are_worth(run: Any, bank: Path) -> None:
+    assert "Nothing was held out yet" in run("lift", bank)[1]
+    with EpisodicMemory.open(bank, embeddings=HashingEmbeddings()) as memory:
+        for number in range(60):
+            found = memory.recall("router reset", episode_id=f"l{number}", holdout=0.5)
+            memory.reinforce(f"l{number}", reward=1.0 if found.memories else -1.0)
+    out = run("lift", bank)[1]
+    assert "memories help" in out
+    assert "+1.000" in out
+    data = json.loads(run("lift", bank, "--memories", "--json")[1])
+    assert data["episodes_with"] + data["episodes_without"] == 60
+    assert data["low"] > 0
+    assert len(data["memories"]) == 1
+
+
+def test_open_episodes_are_listed_and_expire(run: Any, bank: Path) -> None:
+    assert "No episode waits" in run("episodes", bank)[1]
+    with EpisodicMemory.open(bank, embeddings=HashingEmbeddings()) as memory:
+        memory.recall("router reset", episode_id="waits")
+    assert "waits" in run("episodes", bank)[1]
+    assert [one["episode_id"] for one in json.loads(run("episodes", bank, "--json")[1])] == [
+        "waits"
+    ]
+    assert "No episode waits" in run("episodes", bank, "--older-than", 1)[1]
+    assert "1 episodes closed" in run("expire", bank, "--older-than", 0)[1]
+    assert "No episode waits" in run("episodes", bank)[1]

@@ -123,7 +123,7 @@ def line_of(place: int, experiment: Experiment, tables: Tables) -> Line:
         header.suite,
         agent_of(experiment),
         how_of(experiment),
-        "one" if steps == 1 else "several",
+        "one" if steps in (None, 1) else "several",
         max((sum(run.sizes[:1]) for run in experiment.runs), default=0),
         len({run.key.seed for run in experiment.runs}),
         {arm: row.values[tables.headline] for arm, row in rows.items()},

@@ -148,4 +148,5 @@ SUITE = Suite(
     asks_model=True,
     model_settings={"max_tokens": 16, "stop": ["\n"]},
     knows_truth=True,
+    settings={"steps": 2},
 )

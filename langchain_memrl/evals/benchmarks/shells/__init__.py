@@ -1,0 +1,1 @@
+"""The operating-system tasks of LifelongAgentBench: an isolated system, the tasks, the grading."""
