@@ -59,6 +59,7 @@ WHERE_USED = {
     "xllamacpp",
     "openevals",
     "IPython",
+    "pyarrow",
     "pymysql",
     "textworld",
     "fast_downward",

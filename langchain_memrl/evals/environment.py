@@ -195,6 +195,8 @@ class Suite:
         batch: Episodes that recall together, where nothing else is asked for.
         simulated: Whether trying a task takes no time: then banks are in memory and units run in
             several processes. Otherwise banks are on disk and tasks are tried in several threads.
+        in_memory: Whether nothing of a task may be written down: then banks are in memory though
+            trying takes time, no answer is kept, and a unit that was killed begins anew.
         asks_model: Whether `Setup.model` is needed.
         model_settings: How it is asked: `max_tokens`, `stop`.
         knows_truth: Whether `Environment.oracle` is written.
@@ -216,6 +218,7 @@ class Suite:
     epochs: int = 3
     batch: int = 1
     simulated: bool = False
+    in_memory: bool = False
     asks_model: bool = False
     model_settings: Mapping[str, Any] = field(default_factory=dict)
     knows_truth: bool = False

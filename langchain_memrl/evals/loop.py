@@ -2,9 +2,10 @@
 
 Units of a simulated suite run in several processes with banks in memory; one that was not finished
 is run again, which gives the same lines. Units of other suites run one after the other, with a
-bank on disk beside the records, and go on after the last complete batch. Either way the lines
-of a run stand in the order of its plan, whoever finishes first; a later run with more arms or seeds
-adds its own behind them.
+bank on disk beside the records, and go on after the last complete batch; where a suite keeps its
+banks in memory, a unit that was not finished begins anew. Either way the lines of a run stand in
+the order of its plan, whoever finishes first; a later run with more arms or seeds adds its own
+behind them.
 """
 
 import shutil
@@ -194,13 +195,14 @@ class _Job:
 
     def run_slow(self, recorder: Recorder, own: Sequence[Unit]) -> None:
         """Finish the last unit of a file, whoever began it; then run what is not there."""
+        there = set(recorder.units)  # one that begins anew has no records for a while
         last = [] if recorder.last is None else [recorder.last]
         for unit in last:
             self._go_on(recorder, unit, own, retry=False)
         for unit in self._to_retry(recorder, own):
             self._go_on(recorder, unit, own, retry=True)
         for unit in own:
-            if unit not in recorder.units:
+            if unit not in there:
                 self._go_on(recorder, unit, own, retry=False)
 
     def _go_on(self, recorder: Recorder, unit: Unit, own: Sequence[Unit], *, retry: bool) -> None:
@@ -209,11 +211,13 @@ class _Job:
             self.settings,
             unit,
             model=self.model,
-            folder=_folder(self.out, unit),
+            folder=None if self.suite.in_memory else _folder(self.out, unit),
             workers=self.jobs,
         )
         earlier = [line.record for line in recorder.read(unit)]
         kept = run_.take_back(earlier) if retry else run_.complete(earlier)
+        if self.suite.in_memory and (retry or kept < run_.length):
+            kept = 0  # what its bank had learned is gone
         counts = unit in own
         if kept < len(earlier):
             recorder.reopen(unit, kept)

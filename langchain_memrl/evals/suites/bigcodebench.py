@@ -55,8 +55,8 @@ LIMITS = Limits()
 SECONDS = {"scripted": 1.0, "model": 12.0}
 """Typical, per try."""
 MISSING = (
-    "needs {name}, which is not installed here; most of what the tasks need comes with pip install "
-    '"langchain-memrl[bench-code]"'
+    "needs {name}, which is not installed here; the extra bench-code of langchain-memrl brings "
+    "most of what the tasks need"
 )
 NETWORK = "its tests read pages of the web, and there is no network"
 NLTK_DATA = "its solution or tests need data of NLTK, which `python -m nltk.downloader {}` brings"

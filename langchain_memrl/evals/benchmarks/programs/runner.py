@@ -14,7 +14,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, Self
 
-import langchain_memrl
 from langchain_memrl.errors import ConfigError, MemRLError
 from langchain_memrl.evals.benchmarks.programs import zygote
 from langchain_memrl.evals.benchmarks.programs.examining import TEST_CLASS
@@ -160,7 +159,6 @@ class ProgramRunner:
         )
 
     def _start(self) -> None:
-        root = str(Path(langchain_memrl.__file__).parents[1])
         with (self._folder / "log").open("w+b") as log:
             self._process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-P", "-m", zygote.__name__],
@@ -169,7 +167,7 @@ class ProgramRunner:
                 stderr=log,
                 start_new_session=True,
                 cwd=self._folder,
-                env=_environment(root, self._folder),
+                env=_environment(self._folder),
             )
             told = {
                 "folder": str(self._folder),
@@ -229,7 +227,7 @@ def _verdict(told: Mapping[str, Any], names: frozenset[str]) -> Verdict:
     )
 
 
-def _environment(root: str, folder: Path) -> dict[str, str]:
+def _environment(folder: Path) -> dict[str, str]:
     """Nothing of the user's own but where Python's libraries and the data of NLTK are."""
     kept = ("NLTK_DATA", "LD_LIBRARY_PATH")
     threads = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA", "VECLIB_MAXIMUM")
@@ -242,7 +240,7 @@ def _environment(root: str, folder: Path) -> dict[str, str]:
         "MPLBACKEND": "Agg",
         "MPLCONFIGDIR": str(folder / "matplotlib"),
         "PYTHONHASHSEED": "0",
-        "PYTHONPATH": root,
+        "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),  # the packages of here
         "PYTHONDONTWRITEBYTECODE": "1",
         "TZ": "UTC",
     }

@@ -5,8 +5,12 @@ sees no other process, may write only into its own folder in memory, and all it 
 it. Without them sockets are refused to Python code only, files are protected by the account's
 rights alone, and a program that means to can kill its guard.
 
-Promised in neither case: that a program cannot read files that the account may read, or that it
-cannot exploit the kernel. Where that matters, run everything in a virtual machine.
+A try that root starts has an account of nobody. Where Python lies in a folder that only root may
+enter, it keeps one right of root's, that of reading every file.
+
+Promised in neither case: that a program cannot read files that the account may read, or talk to a
+server behind a Unix socket, or exploit the kernel. Where that matters, run everything in a virtual
+machine.
 """
 
 import errno
@@ -42,7 +46,8 @@ class Limits(NamedTuple):
         memory: Bytes of address space, per process.
         file: Bytes of a file that it writes.
         disk: Bytes of all its files together; only with namespaces.
-        processes: How many processes and threads, for a try that does not run as root.
+        processes: How many processes and threads; without namespaces and an account of its own,
+            beyond those that the account has already.
     """
 
     seconds: float = 240.0
