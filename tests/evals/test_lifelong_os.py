@@ -213,8 +213,9 @@ def solved(suite, arm, **options):
 
 
 @pytest.mark.parametrize("agent", SCRIPTED)
-def test_every_agent_keeps_the_contract_of_a_suite(prepared, agent):
-    check_suite(prepared(agent=agent))
+def test_every_agent_keeps_the_contract_of_a_suite(prepared, agent, tmp_path):
+    few = write_tasks(tmp_path / "os.json", {id: TASKS[id] for id in "013"})
+    check_suite(prepared(agent=agent, data=few))
 
 
 def test_a_random_agent_acts_and_solves_next_to_nothing(prepared):
@@ -227,16 +228,17 @@ def test_a_random_agent_acts_and_solves_next_to_nothing(prepared):
 
 
 def test_a_memory_bound_agent_solves_nothing_without_memories(prepared):
-    results, _ = solved(prepared(agent="memory-bound"), "none", guard=False)
+    results, _ = solved(prepared(agent="memory-bound"), "none", guard=False, epochs=1)
     assert not any(results.values())
 
 
-def test_a_memory_bound_agent_solves_what_another_tasks_memory_shows(prepared):
+def test_a_memory_bound_agent_solves_what_another_tasks_memory_shows(prepared, tmp_path):
     """Tasks 0 and 1 have the same forms; the guard hides each task's own memories."""
-    results, found = solved(prepared(agent="memory-bound"), "rag", epochs=5)
+    few = write_tasks(tmp_path / "os.json", {id: TASKS[id] for id in "0134"})
+    results, found = solved(prepared(agent="memory-bound", data=few), "rag", epochs=5)
     assert results[4, "0"]
     assert results[4, "1"]
-    assert not any(success for (_, id), success in results.items() if id in "2345")
+    assert not any(success for (_, id), success in results.items() if id in "34")
     shown = {one.task: one.shown for one in found if one.epoch == 4}
     assert all(not name.endswith(f"-{id}") for id, names in shown.items() for name in names)
 
@@ -254,9 +256,9 @@ def test_a_memory_bound_agent_runs_only_what_it_has_seen(prepared):
 
 def test_half_of_the_failures_are_corrected_for_every_arm_alike(prepared):
     suite = prepared(agent="memory-bound")
-    trials = [try_(suite, "0", epoch=epoch) for epoch in range(16)]
+    trials = [try_(suite, "0", epoch=epoch) for epoch in range(12)]
     corrected = [trial for trial in trials if CORRECTED in trial.trajectory]
-    assert 3 < len(corrected) < 13
+    assert 2 < len(corrected) < 10
     assert not any(trial.lesson for trial in trials)
     right = "$ mkdir -p /srv/oak && chmod 755 /srv/oak"
     assert {trial.trajectory.split(f"{CORRECTED}\n")[1] for trial in corrected} == {right}
@@ -265,10 +267,10 @@ def test_half_of_the_failures_are_corrected_for_every_arm_alike(prepared):
 def test_a_prior_bound_agent_is_distracted_by_unfit_memories_only(prepared):
     suite = prepared(agent="prior-bound")
     unfit, fit = memory("chown root /"), memory("mkdir -p /a; chmod 600 /a")
-    alone = [try_(suite, "1", epoch=e).success for e in range(16)]
-    with_fit = [try_(suite, "1", memories=(fit,) * 5, epoch=e).success for e in range(4)]
-    distracted = [try_(suite, "1", memories=(unfit,) * 5, epoch=e).success for e in range(16)]
-    assert 4 <= sum(alone) <= 12
+    alone = [try_(suite, "1", epoch=e).success for e in range(12)]
+    with_fit = [try_(suite, "1", memories=(fit,) * 5, epoch=e).success for e in range(3)]
+    distracted = [try_(suite, "1", memories=(unfit,) * 5, epoch=e).success for e in range(12)]
+    assert 2 <= sum(alone) <= 10
     assert all(with_fit)  # it knows, or reads the forms off the memory
     assert sum(distracted) < sum(alone)
     assert all(a or not d for a, d in zip(alone, distracted, strict=True))
