@@ -346,7 +346,7 @@ def test_a_reward_before_the_recall_is_an_error_that_may_be_repeated(
     form, bank, retriever, seed, parts
 ):
     parts.evaluator = lambda state: None
-    with pytest.raises(EpisodeError, match="call again"):
+    with pytest.raises(EpisodeError, match="early=True"):
         bank.reinforce("job-42", reward=1.0)
     run(form, parts.builder(retriever).compile(), ask(), SAME)
     assert bank.reinforce("job-42", reward=1.0).applied
