@@ -286,7 +286,7 @@ def test_prompts_can_be_replaced_and_are_part_of_the_header(prepared, tmp_path):
 
 
 def test_what_the_suite_does_not_know_is_refused(data):
-    for options in ({"steps": 3}, {"dsn": "x"}, {"agent": "nobody"}):
+    for options in ({"steps": 3}, {"dsn": "x"}, {"root": data}, {"agent": "nobody"}):
         with pytest.raises(ConfigError):
             prepare(Setup(data=data, **options)).__enter__()
 

@@ -382,7 +382,7 @@ def test_an_agent_that_lives_on_forms_is_refused(data, agent):
 
 
 def test_what_the_suite_does_not_know_is_refused(data):
-    for options in ({"steps": 3}, {"dsn": "x"}, {"agent": "nobody"}):
+    for options in ({"steps": 3}, {"dsn": "x"}, {"root": data}, {"agent": "nobody"}):
         with pytest.raises(ConfigError):
             prepare(Setup(data=data, **options)).__enter__()
 

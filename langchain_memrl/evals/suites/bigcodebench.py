@@ -114,8 +114,8 @@ class ProgrammingTasks(Benchmark[ProgramAttempt]):
 def prepare(setup: Setup) -> Iterator[Suite]:
     """Read the tasks, start the process that runs programs, and give the suite."""
     agent = check_agent(setup.agent)
-    if setup.steps is not None or setup.dsn:
-        raise ConfigError("bigcodebench takes no --steps and no --dsn: an agent has one reply")
+    if setup.steps is not None or setup.dsn or setup.root is not None:
+        raise ConfigError("bigcodebench takes no --steps, --dsn or --root: an agent has one reply")
     data = load_tasks(setup.data)
     prompts = own_prompts(setup.prompts, PROMPTS, PLACES)
     needed = {module for task in data.tasks for module in task.modules}
@@ -137,6 +137,7 @@ def prepare(setup: Setup) -> Iterator[Suite]:
                 "embeddings": "wordllama",
                 "limits": LIMITS._asdict(),
                 "prompts": prompts_digest(prompts),
+                "steps": 1,
                 "walls": runner.kind,
             },
             versions={"python": platform.python_version(), "libraries": libraries(data.tasks)},

@@ -121,8 +121,8 @@ def prepare(setup: Setup) -> Iterator[Suite]:
     agent = check_agent(setup.agent)
     if agent != MODEL and SCRIPTED[agent].learns:
         raise ConfigError(MEANINGLESS.format(agent=agent))
-    if setup.steps is not None or setup.dsn:
-        raise ConfigError("hle takes no --steps and no --dsn: an agent has one reply")
+    if setup.steps is not None or setup.dsn or setup.root is not None:
+        raise ConfigError("hle takes no --steps, --dsn or --root: an agent has one reply")
     data = load_items(setup.data)
     prompts = own_prompts(setup.prompts, PROMPTS, PLACES)
     other = _other_judge() if agent == MODEL else None
@@ -143,6 +143,7 @@ def prepare(setup: Setup) -> Iterator[Suite]:
             "judge": _judge_name(agent),
             "pictured": data.pictured,
             "prompts": prompts_digest(prompts),
+            "steps": 1,
         },
         typical=_typical(agent, data.items, prompts),
         **{**about, "note": ". ".join(filter(None, [about["note"], _left_out(data)]))},
