@@ -201,7 +201,7 @@ def test_a_number_of_any_kind_moves_q_alike(memory, a, reward):
 
 
 def test_an_unknown_episode_is_an_error_that_may_be_repeated(memory, a):
-    with pytest.raises(EpisodeError, match="recall with this episode id first, or call again"):
+    with pytest.raises(EpisodeError, match="recall with this episode id first; early=True"):
         memory.reinforce("early", reward=1)
     memory.recall("reset a router", episode_id="early")
     assert memory.reinforce("early", reward=1).applied

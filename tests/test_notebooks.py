@@ -25,6 +25,7 @@ def test_all_notebooks_are_there() -> None:
         "01_first_memory.ipynb",
         "02_graph.ipynb",
         "03_compare_arms.ipynb",
+        "04_agent.ipynb",
     ]
 
 
