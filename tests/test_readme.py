@@ -25,11 +25,13 @@ def test_the_python_examples_run_in_order(tmp_path: Path, monkeypatch: pytest.Mo
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
 
-    assert len(blocks) == 5
+    assert len(blocks) == 7
     check_suite(names["SUITE"])
     memory = names["memory"]
-    # job-42 was revised to -1, then the graph's episode got 1
-    assert memory.list()[-1].q_value == pytest.approx(-0.3 + 0.3 * (1 + 0.3))
+    # job-42 was revised to -1, then the episodes of graph and agent got 1
+    assert memory.list()[-1].q_value == pytest.approx(1 + 0.7**2 * (-0.3 - 1))
+    assert names["used"] == ["new"]
+    names["documents"].close()
     assert memory.episode("job-42").reward == -1.0
     memory.close()
 
