@@ -12,6 +12,7 @@ from langchain_memrl.evals.analysis.reading import read_experiment
 from langchain_memrl.evals.analysis.tables import tabulate
 from langchain_memrl.evals.report.contents import all_figures
 from langchain_memrl.evals.report.page import render_page
+from langchain_memrl.evals.report.several import gather, render_several
 
 SET_UP = 'apt-get install -y chromium && pip install -e ".[browser]"'
 pytest.importorskip("websockets", reason=f"needs a Chromium and its driver: {SET_UP}")
@@ -200,3 +201,22 @@ def test_a_phone_shows_arm_success_and_difference_under_a_flat_header(page: brow
 def test_no_label_of_a_figure_lies_on_another_or_is_cut_off(page: browser.Page, width: int) -> None:
     page.look(width=width)
     assert page.evaluate(OVERLAPS) == []
+
+
+def test_the_page_of_several_experiments_is_as_quiet_and_as_tidy(
+    chromium: browser.Page, path: Path
+) -> None:
+    experiment = read_experiment(path.parent)
+    common = path.parent / "several.html"
+    common.write_text(render_several(gather([experiment, experiment])), encoding="utf-8")
+    chromium.look(width=1280)
+    chromium.requests.clear()
+    chromium.problems.clear()
+    chromium.open(common)
+    assert chromium.requests == [common.resolve().as_uri()]
+    assert chromium.problems == []
+    assert chromium.evaluate("document.documentElement.scrollWidth") == 1280
+    assert chromium.evaluate(OVERLAPS) == []
+    sorted_ = "document.querySelector('#overview-table thead th').ariaSort"
+    chromium.click("#overview-table thead th button")
+    assert chromium.evaluate(sorted_) == "ascending"

@@ -203,7 +203,7 @@ def gain_figure(lines: Sequence[Line], rival: str) -> Figure | None:
     """What MemRL gains where a try has several steps, and where it has one."""
     rows = sorted(lines, key=lambda line: line.steps != "several")
     found = {
-        f"{_name(line)}{', 1 step' * (line.steps == 'one')}": gain
+        f"{_name(line)}{' *' * (line.steps == 'one')}": gain
         for line in rows
         if (gain := line.over_none if rival == NONE else line.over_rag) is not None
     }
@@ -211,8 +211,8 @@ def gain_figure(lines: Sequence[Line], rival: str) -> Figure | None:
         f"gain_{rival}",
         f"Gain of MemRL over {RIVALS[rival]}, several steps and one",
         f"Success of memrl minus that of {RIVALS[rival]} in each experiment, over the same seeds. "
-        "Benchmarks where a try has several steps stand above those with one. From fewer than 5 "
-        "seeds no interval is drawn.",
+        "Benchmarks where a try has several steps stand above those with one, marked *. From fewer "
+        "than 5 seeds no interval is drawn.",
         found,
         (RIVALS[rival], MEMRL),
         {},
