@@ -1,6 +1,7 @@
 """BigCodeBench: the tasks, the replies, the forms, the agents and the runs on invented tasks."""
 
 import json
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -166,6 +167,15 @@ CODE = "import json\n\ndef task_func(x):\n    return json.dumps(x)"
 )
 def test_the_program_is_found_in_a_reply(reply, program):
     assert read_program(reply, "task_func") == program
+
+
+def test_a_long_reply_without_a_program_is_given_up_soon():
+    reply = (
+        "import json\n" * 200 + "def task_func(x):\n    return (\n" + "import it, or not\n" * 190
+    )
+    started = time.monotonic()
+    assert read_program(reply, "task_func") == ""
+    assert time.monotonic() - started < 5
 
 
 # --- forms ----------------------------------------------------------------------------------------

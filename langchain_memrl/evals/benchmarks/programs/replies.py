@@ -43,11 +43,25 @@ def _longest_stretch(lines: list[str], function: str) -> str:
         return ""
     starts = [i for i in range(head + 1) if i == head or OPENS.match(lines[i])]
     for start in starts:
-        for end in range(len(lines), head, -1):
+        end = len(lines)
+        while end > head:
             text = "\n".join(lines[start:end])
-            if _parses(text) and defines(text, function):
-                return text
+            wrong = _wrong_line(text)
+            if wrong is None:
+                return text if defines(text, function) else ""
+            end = min(end - 1, start + wrong - 1) if wrong > 1 else head
     return ""
+
+
+def _wrong_line(text: str) -> int | None:
+    """The line, from 1, where a text stops being a program; None where it is one."""
+    try:
+        ast.parse(text)
+    except SyntaxError as error:
+        return error.lineno or 1
+    except (ValueError, RecursionError, MemoryError):
+        return 1
+    return None
 
 
 def _parses(text: str) -> bool:
