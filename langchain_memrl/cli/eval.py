@@ -164,7 +164,7 @@ def _run(
     expected = estimate(suite, settings, jobs)
     for line in (expected, suite.note):
         if line:
-            console.print(str(line), highlight=False)
+            console.print(str(line), highlight=False, markup=False)
     speaker = Speaker(console, simulated=suite.simulated, jobs=jobs)
     try:
         with _model(suite, *where) as (chat, name), speaker.bar():
@@ -185,7 +185,7 @@ def _run(
     show(console, files)
     episodes = [record for file in files for record in read_records(file).episodes]
     for line in exception_lines(suite, episodes):
-        console.print(line, highlight=False)
+        console.print(line, highlight=False, markup=False)
 
 
 @contextmanager
