@@ -268,6 +268,25 @@ def test_runs_that_were_announced_and_never_began_are_missed(tmp_path: Path) -> 
     )
 
 
+def test_seeds_may_hold_out_more_or_fewer_of_the_same_number_of_tasks(tmp_path: Path) -> None:
+    def transfer(arm: str, seed: int, trained: int, held_out: int) -> Lines:
+        splits = ["train"] * trained + ["held_out"] * held_out
+        return [
+            EpisodeRecord(
+                "", arm, seed, int(n >= trained), n, str(n), True, (), (), 0.1, split=split
+            )
+            for n, split in enumerate(splits)
+        ]
+
+    head = dataclasses.replace(PLAIN, settings={"protocol": "transfer", "epochs": 1, "tasks": 10})
+    whole = [*transfer("none", 0, 7, 3), *transfer("none", 1, 6, 4), *transfer("memrl", 1, 6, 4)]
+    assert notes(read(tmp_path / "whole", whole, head)) == []
+    cut = [*whole, *transfer("memrl", 0, 7, 2)]
+    assert notes(read(tmp_path / "cut", cut, head))[0] == (
+        "Unfinished: arm memrl has 1 of 2 seeds and 1 begun."
+    )
+
+
 def test_a_lone_run_that_lacks_tasks_of_its_only_epoch_is_unfinished(tmp_path: Path) -> None:
     settings = {"arms": {"rag": {}}, "worlds": ["a"], "seeds": 1, "epochs": 1, "tasks": 20}
     lines = list(make_run("a", "rag", 0, tasks=12, epochs=1))

@@ -29,25 +29,30 @@ def announced(experiment: Experiment) -> set[RunKey]:
 def whole_runs(experiment: Experiment) -> tuple[Run, ...]:
     """The runs that hold every epoch and every task, as far as that can be known.
 
-    As many epochs as announced, as many tasks in each as in the largest of that world (as
-    announced, where it is the only run of its world: a suite may have fewer tasks than were asked
-    for), and held-out tasks where others of that world have them.
+    As many epochs as announced, all of the same tasks; and trained and held-out tasks together as
+    many as in the largest run of that world (as announced, where it is the only one: a suite may
+    have fewer tasks than were asked for). How many of them are held out may differ between seeds.
     """
     epochs = max(len(run.sizes) for run in experiment.runs)
-    epochs = max([epochs, *_numbers(experiment.headers, "epochs")])
+    epochs = max([1, epochs, *_numbers(experiment.headers, "epochs")])
     lone = Counter(run.key.world for run in experiment.runs)
-    tasks = max([0, *(_tasks(header) for header in experiment.headers)])
-    most: dict[str, tuple[int, int]] = {}
+    asked = max([0, *_numbers(experiment.headers, "tasks")])
+    most: dict[str, int] = {}
     for run in experiment.runs:
-        largest, longest = most.get(run.key.world, (tasks * (lone[run.key.world] == 1), 0))
-        most[run.key.world] = (max([largest, *run.sizes]), max(longest, run.episodes))
+        largest = most.get(run.key.world, asked * (lone[run.key.world] == 1))
+        most[run.key.world] = max(largest, _tasks(run))
     return tuple(
         run
         for run in experiment.runs
         if len(run.sizes) == epochs
-        and min(run.sizes, default=0) == most[run.key.world][0]
-        and run.episodes == most[run.key.world][1]
+        and min(run.sizes) == max(run.sizes)
+        and _tasks(run) == most[run.key.world]
     )
+
+
+def _tasks(run: Run) -> int:
+    """Trained and held-out tasks of a run."""
+    return max(run.sizes, default=0) + run.episodes - sum(run.sizes)
 
 
 def comparable_runs(experiment: Experiment) -> tuple[Run, ...]:
@@ -134,10 +139,3 @@ def _name(key: RunKey) -> str:
 def _numbers(headers: Iterable[Header], name: str) -> list[int]:
     values = [header.settings.get(name) for header in headers]
     return [value for value in values if isinstance(value, int)]
-
-
-def _tasks(header: Header) -> int:
-    """How many tasks were asked for; 0 where unknown, or where some of them are held out."""
-    asked = header.settings.get("tasks")
-    held_out = header.settings.get("protocol") == "transfer"
-    return asked if isinstance(asked, int) and not held_out else 0
