@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import ConfigDict
 
 from langchain_memrl.as_documents import to_documents
-from langchain_memrl.documents import IdKey, ScoreKey
+from langchain_memrl.documents import DOCUMENT_Q_WEIGHT, IdKey, ScoreKey
 from langchain_memrl.from_config import EPISODE_KEY, FromConfig, find_namespace, request_config
 from langchain_memrl.inputs import check_name
 from langchain_memrl.memory import EpisodicMemory
@@ -46,7 +46,7 @@ class MemRLCompressor(BaseDocumentCompressor):
     """Where Q is."""
     k: int = 5
     """How many documents to keep."""
-    q_weight: float = 0.5
+    q_weight: float = DOCUMENT_Q_WEIGHT
     """Weight of Q in the score, from 0 (similarity only) to 1 (Q only)."""
     normalization: Normalization = "pool"
     """How similarity and Q are standardised before they are blended."""

@@ -31,6 +31,11 @@ ScoreKey = str | Callable[[Document], float]
 """How well a document fits, larger is better: a key of its metadata, or a function."""
 
 
+DOCUMENT_Q_WEIGHT = 0.6
+"""More than for memories: places tell less than cosines, and with a weight of one half the last of
+two or three documents could never come first, however useful it proves."""
+
+
 class Documents(Choosing):
     """Recall among documents that another retriever found."""
 
@@ -40,7 +45,7 @@ class Documents(Choosing):
         documents: Sequence[Document],
         *,
         k: int = 5,
-        q_weight: float = 0.5,
+        q_weight: float = DOCUMENT_Q_WEIGHT,
         normalization: Normalization = "pool",
         epsilon: float = 0.0,
         id_key: IdKey | None = None,

@@ -40,6 +40,11 @@ class Embedder:
             self._recent = OrderedDict()  # a call under way keeps its vectors in the old one
 
     @property
+    def is_given(self) -> bool:
+        """Whether there is a model at all."""
+        return self._embeddings is not None
+
+    @property
     def provider(self) -> str | None:
         """The class of the embeddings, for tracing."""
         return None if self._embeddings is None else type(self._embeddings).__name__

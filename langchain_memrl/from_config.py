@@ -34,7 +34,8 @@ class FromConfig:
                 return check_name(self.key, values[self.key])
         raise InputError(
             f"the request names no namespace; expected "
-            f'config={{"configurable": {{{self.key!r}: ...}}}}'
+            f'config={{"configurable": {{{self.key!r}: ...}}}}, or under "metadata", which '
+            "retrievers of others pass on to those inside them"
         )
 
 

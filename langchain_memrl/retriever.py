@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 
 from langchain_memrl.as_documents import to_documents
 from langchain_memrl.config import RecallConfig
-from langchain_memrl.documents import IdKey, ScoreKey
+from langchain_memrl.documents import DOCUMENT_Q_WEIGHT, IdKey, ScoreKey
 from langchain_memrl.errors import ConfigError
 from langchain_memrl.from_config import EPISODE_KEY, FromConfig, find_namespace, request_config
 from langchain_memrl.inputs import check_name
@@ -82,7 +82,8 @@ class MemRLRetriever(BaseRetriever):
     score_threshold: float | Literal["auto"] | None = "auto"
     """Smallest cosine an intent needs; `"auto"` for the bank's calibration, None for no gate."""
     q_weight: float = 0.5
-    """Weight of Q in the score, from 0 (similarity only) to 1 (Q only)."""
+    """Weight of Q in the score, from 0 (similarity only) to 1 (Q only); with `base` 0.6, because
+    places tell less than cosines."""
     normalization: Normalization = "zscore"
     """How similarity and Q are standardised before they are blended."""
     epsilon: float = 0.0
@@ -107,6 +108,8 @@ class MemRLRetriever(BaseRetriever):
     def model_post_init(self, context: Any) -> None:
         """Check the settings when the retriever is made."""
         super().model_post_init(context)
+        if self.base is not None and "q_weight" not in self.model_fields_set:
+            self.q_weight = DOCUMENT_Q_WEIGHT
         self.settings()
         wrong = RANKING if self.base is None else SEARCH[:-1]
         fields = type(self).model_fields

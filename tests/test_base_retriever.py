@@ -46,7 +46,7 @@ def memory():
 
 def over(memory, documents=None, **settings):
     base = Shelf(documents=pages() if documents is None else documents, asked=[], awaited=[])
-    return MemRLRetriever(memory=memory, base=base, **{"k": 3, **settings})
+    return MemRLRetriever(memory=memory, base=base, **{"k": 3, "q_weight": 0.5, **settings})
 
 
 def episode(name):
@@ -363,3 +363,15 @@ def test_a_setting_out_of_range_is_refused(memory, setting):
         over(memory, **setting)
     with pytest.raises(ValueError, match=next(iter(setting))):
         memory.recall_documents(TASK, pages(), **setting)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_the_last_of_a_few_documents_comes_first_once_it_has_proved_useful(count):
+    documents = [Document(f"text {number}", id=str(number)) for number in range(count)]
+    with EpisodicMemory.open(":memory:") as memory:
+        base = RunnableLambda(lambda query: documents)
+        retriever = MemRLRetriever(memory=memory, base=base, k=1)
+        for number in range(30):
+            (found,) = retriever.invoke("q", {"metadata": {"memrl_episode_id": f"e{number}"}})
+            memory.reinforce(f"e{number}", reward=1.0 if found.id == str(count - 1) else -1.0)
+        assert found.id == str(count - 1)

@@ -58,7 +58,7 @@ async def test_it_is_a_compressor_and_keeps_the_best(memory):
 
 
 def test_inside_a_chain_the_episode_comes_from_its_config(memory):
-    compressor = MemRLCompressor(memory=memory, k=2)
+    compressor = MemRLCompressor(memory=memory, k=2, q_weight=0.5)
     chain = RunnablePassthrough() | (lambda task: compressor.compress_documents(pages(), task))
     chain.invoke(TASK, CONFIG)
     memory.reinforce("a", reward=-1.0)

@@ -15,7 +15,7 @@ from langchain_memrl.errors import ConfigError, MemRLError, RewardError, RewardT
 
 
 def test_the_defaults_are_the_documented_ones():
-    assert dataclasses.astuple(RecallConfig()) == (5, 10, "auto", 0.5, "zscore", 0.0)
+    assert dataclasses.astuple(RecallConfig()) == (5, 10, "auto", 0.5, "zscore", 0.0, 0.0, False)
     assert dataclasses.astuple(LearningConfig()) == (0.3, 0.0, (-1.0, 1.0), 1.0, -1.0)
 
 
@@ -27,6 +27,8 @@ def test_the_defaults_are_the_documented_ones():
         "score_threshold": [1.01, -1.01, math.nan, math.inf, "high", True, [0.5]],
         "q_weight": [-0.01, 1.01, math.nan, None, "0.5", True],
         "epsilon": [-0.01, 1.01, math.nan, None, "0.5", True],
+        "holdout": [-0.01, 1.01, math.nan, None, "0.5", True],
+        "stop_when_harmful": [1, 0, None, "yes"],
         "normalization": ["Zscore", "", None, 1],
     }.items(),
 )

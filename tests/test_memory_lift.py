@@ -256,3 +256,14 @@ async def test_awaited_forms_do_the_same(bank):
     await bank.areinforce("e", reward=1.0)
     assert recall.withheld == "held_out"
     assert await bank.alift() == bank.lift()
+
+
+def test_an_episode_that_was_shown_something_all_the_same_proves_nothing(bank):
+    for number in range(40):
+        ask(bank, f"e{number}", holdout=0.5)
+        bank.recall(f"{ROUTER} now", episode_id=f"e{number}", score_threshold=None)
+        bank.reinforce(f"e{number}", reward=1.0)
+    found = bank.lift(memories=True)
+    assert found.episodes_without == 0
+    assert found.verdict == "unknown"
+    assert 0 < found.episodes_with < 40

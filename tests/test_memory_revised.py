@@ -315,3 +315,38 @@ async def test_awaited_forms_do_the_same(memory, a):
     assert result.revised_from == 1.0
     assert await memory.aopen_episodes() == []
     assert await memory.aexpire_episodes(older_than=timedelta(0)) == []
+
+
+# --- an early reward and what follows it --------------------------------------------------------
+
+
+def test_an_episode_goes_on_recalling_after_its_early_reward(memory, a):
+    b = memory.remember("bake a cake", "weigh").id
+    memory.reinforce("e", reward=1.0, early=True)
+    for _ in range(2):
+        memory.recall(ROUTER, k=1, episode_id="e", score_threshold=None)
+        memory.recall("bake a cake", k=1, episode_id="e", score_threshold=None)
+    assert [memory.get(id).q_value for id in (a, b)] == [pytest.approx(0.3)] * 2
+    assert [memory.get(id).updates for id in (a, b)] == [1, 1]
+    assert memory.verify().ok
+    memory.reinforce("e", reward=-1.0, revise=True)
+    assert [memory.get(id).q_value for id in (a, b)] == [pytest.approx(-0.3)] * 2
+
+
+def test_a_reward_that_came_first_by_another_way_blocks_nothing(memory, a):
+    memory.reinforce("e", reward=1.0, early=True)
+    memory.reinforce("e", reward=-1.0, ids=[a])
+    memory.hold("e", intent=ROUTER, trajectory="did it")
+    assert memory.episode("e").reward == -1.0
+    assert memory.get(a).q_value == pytest.approx(-0.3)
+    memory.recall(ROUTER, episode_id="e", score_threshold=None)
+    assert memory.get(a).updates == 1
+
+
+def test_an_early_reward_outside_a_changed_range_waits_and_stops_nothing(memory, a):
+    memory.reinforce("e", reward=1.0, early=True)
+    memory.configure(reward_range=(-0.5, 0.5))
+    memory.recall(ROUTER, episode_id="e", score_threshold=None)
+    assert memory.episode("e").reward is None
+    memory.reinforce("e", reward=0.5)
+    assert memory.get(a).q_value == pytest.approx(0.15)

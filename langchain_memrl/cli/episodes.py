@@ -29,14 +29,15 @@ def lift(
         print_json(_plain(asdict(found)))
         return
     console = Console()
-    for one in (found, *found.memories):
-        console.print(_block(one))
     if not found.episodes:
         console.print("Nothing was held out yet: recall with holdout=0.05, for example.")
+        return
+    for one in (found, *found.memories):
+        console.print(_block(one))
 
 
 def _block(one: Lift) -> Text:
-    """A lift in three lines that fit a narrow terminal."""
+    """A lift in four lines that fit a narrow terminal."""
     ends = f"({one.low:+.3f} to {one.high:+.3f})"
     if math.isnan(one.low):
         ends = "(too few episodes for an interval)"
@@ -44,7 +45,8 @@ def _block(one: Lift) -> Text:
     block.append(
         f"\n  success {one.success_with:.3f} in {one.episodes_with} episodes with, "
         f"{one.success_without:.3f} in {one.episodes_without} without"
-        f"\n  difference {one.difference:+.3f} {ends}: {WORDS[one.verdict]}",
+        f"\n  difference {one.difference:+.3f} {ends}: {WORDS[one.verdict]}"
+        f"\n  no reward yet: {one.waiting_with} with, {one.waiting_without} without",
         style="not bold",
     )
     return block

@@ -17,6 +17,7 @@ from langgraph.types import interrupt
 
 from langchain_memrl.config import LearningConfig
 from langchain_memrl.errors import (
+    ConfigError,
     MemoryNotFoundError,
     RewardConflictError,
     RewardError,
@@ -69,6 +70,11 @@ class LoopSteps:
         write: bool,
         name: str = "memrl",
     ) -> None:
+        if learn and write and not retriever.memory.embedder.is_given:
+            raise ConfigError(
+                "the bank was opened without embeddings, so no memory can be written; open it with "
+                "embeddings=..., or give write=False"
+            )
         self._retriever = retriever
         self._learner = learner
         self._memory = retriever.memory

@@ -23,6 +23,7 @@ from langchain_memrl.store.citations import check_same_citations, cited, cited_d
 from langchain_memrl.store.encoding import load
 from langchain_memrl.store.recalls import (
     count_selections,
+    early_reward,
     episode_number,
     insert_recall,
     open_episode,
@@ -204,11 +205,36 @@ def settle(
     namespace: str,
     episode_id: str,
     now: str,
+    *,
+    shown: Sequence[str] = (),
     raw_id: str = "",
 ) -> None:
-    """Apply the reward that came before its episode was known, if there is one."""
-    reward = revising.early_reward(db, namespace, episode_id)
-    if reward is not None:
-        revising.drop_early(db, namespace, episode_id)
-        entry = RewardEntry(namespace, episode_id, reward, None, raw_id)
-        reinforce(db, entry, meta.learning(db), now)
+    """Apply the reward that came before its episode was known, if there is one.
+
+    What a later recall of such an episode shows gets the reward that stands by then.
+
+    Args:
+        db: The connection.
+        namespace: The episode's.
+        episode_id: The episode.
+        now: The time.
+        shown: What was just recorded.
+        raw_id: Names the memory of an answer that the episode holds.
+    """
+    reward = early_reward(db, namespace, episode_id)
+    if reward is None:
+        return
+    learning = meta.learning(db)
+    entry = RewardEntry(namespace, episode_id, reward, None, raw_id)
+    standing = _standing_reward(db, entry)
+    low, high = learning.reward_range
+    if standing is None:
+        if low <= reward <= high:  # else the range was changed since: it waits on
+            reinforce(db, entry, learning, now)
+        return
+    episode = episode_number(db, namespace, episode_id)
+    moved = "SELECT m.id FROM q_history h JOIN memories m ON m.seq = h.memory WHERE h.episode = ?"
+    known = {row[0] for row in db.execute(moved, (episode,))}
+    numbers = row_numbers(db, namespace, shown)
+    fresh = [id for id in shown if id in numbers and id not in known]
+    _move(db, episode, fresh, numbers, standing, learning.step_size, now)

@@ -155,7 +155,7 @@ class LocalStore(Upkeep):
             now = self._stamp()
             stands = [recalls.record(db, one, now) if one.episode_id else one for one in records]
             for one in stands:
-                ledger.settle(db, one.namespace, one.episode_id, now)
+                ledger.settle(db, one.namespace, one.episode_id, now, shown=one.memory_ids)
             return stands
 
         return self._commit(work)
@@ -199,7 +199,7 @@ class LocalStore(Upkeep):
             meta.claim_model(db, model)
             now = self._stamp()
             writing.hold(db, answer, vector, meta.learning(db), now)
-            ledger.settle(db, answer.namespace, answer.episode_id, now, answer.raw_id)
+            ledger.settle(db, answer.namespace, answer.episode_id, now, raw_id=answer.raw_id)
 
         self._commit(work)
 

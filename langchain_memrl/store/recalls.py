@@ -29,6 +29,15 @@ def episode_number(db: sqlite3.Connection, namespace: str, episode_id: str) -> i
     return 0 if row is None else int(row[0])
 
 
+def early_reward(db: sqlite3.Connection, namespace: str, episode_id: str) -> float | None:
+    """The reward that came before its episode was known, or None."""
+    row = db.execute(
+        "SELECT reward FROM ledger WHERE namespace = ? AND episode_id = ? AND operation = 'early'",
+        (namespace, episode_id),
+    ).fetchone()
+    return None if row is None else float(row[0])
+
+
 def row_numbers(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> dict[str, int]:
     """Row numbers of those ids that exist in this namespace."""
     found: dict[str, int] = {}
@@ -45,7 +54,8 @@ def record(db: sqlite3.Connection, record: RecallRecord, now: str) -> RecallReco
     if earlier is not None:
         return earlier
     known = find_episode(db, record.namespace, record.episode_id)
-    if known is not None and known.reward is not None:
+    early = early_reward(db, record.namespace, record.episode_id)
+    if known is not None and known.reward is not None and early is None:
         raise EpisodeError(
             f"episode {record.episode_id!r} was already rewarded; "
             "use a new episode id for a new task"

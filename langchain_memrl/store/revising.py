@@ -12,7 +12,7 @@ from langchain_memrl.config import LearningConfig
 from langchain_memrl.core.learning import q_step
 from langchain_memrl.errors import RewardConflictError
 from langchain_memrl.store.base import RewardEntry
-from langchain_memrl.store.recalls import episode_number
+from langchain_memrl.store.recalls import early_reward, episode_number
 from langchain_memrl.store.rows import find_episode, marks, seal
 from langchain_memrl.types import Episode
 
@@ -130,23 +130,6 @@ def keep_early(db: sqlite3.Connection, entry: RewardEntry, now: str) -> None:
         "INSERT OR REPLACE INTO ledger (namespace, episode_id, operation, reward, created_at) "
         "VALUES (?, ?, 'early', ?, ?)",
         (entry.namespace, entry.episode_id, entry.reward, now),
-    )
-
-
-def early_reward(db: sqlite3.Connection, namespace: str, episode_id: str) -> float | None:
-    """The reward that waits for an episode, or None."""
-    row = db.execute(
-        "SELECT reward FROM ledger WHERE namespace = ? AND episode_id = ? AND operation = 'early'",
-        (namespace, episode_id),
-    ).fetchone()
-    return None if row is None else float(row[0])
-
-
-def drop_early(db: sqlite3.Connection, namespace: str, episode_id: str) -> None:
-    """It is applied now."""
-    db.execute(
-        "DELETE FROM ledger WHERE namespace = ? AND episode_id = ? AND operation = 'early'",
-        (namespace, episode_id),
     )
 
 

@@ -55,7 +55,7 @@ def _too_few(seeds: int, best: str, means: Mapping[str, float], when: str) -> st
     without = f", without memory {means[NONE]:.3f}" if NONE in means else ""
     return (
         f"No advice yet: {count} too few to tell arms apart; run at least {FEW} (--seeds {FEW}). "
-        f"Highest so far of the arms with memory: {best} ({when} {means[best]:.3f}"
+        f"Highest so far of the arms that the product has: {best} ({when} {means[best]:.3f}"
         f"{without})."
     )
 

@@ -100,7 +100,7 @@ def render_several(several: Several) -> str:
     }
     words = (
         f"{len(several.parts)} experiments, and the right solutions of "
-        f"{len(several.truths)} benchmarks."
+        f"{len(several.truths)} benchmark{'s' * (len(several.truths) != 1)}."
     )
     return shell(TITLE, words, filled("several.html", slots), several_data(several, figures))
 

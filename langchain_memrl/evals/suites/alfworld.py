@@ -148,4 +148,5 @@ SUITE = Suite(
     model_settings=MODEL_SETTINGS,
     needs_data=WHERE,
     prepare=prepare,
+    about={"": "household tasks in text games (ALFWorld)"},
 )

@@ -214,4 +214,5 @@ SUITE = Suite(
     model_settings={"max_tokens": 1280},
     needs_data=WHERE,
     prepare=prepare,
+    about={"": "programs against unit tests (BigCodeBench)"},
 )

@@ -195,4 +195,5 @@ SUITE = Suite(
     model_settings={"max_tokens": 4096},
     needs_data=WHERE,
     prepare=prepare,
+    about={"": "expert questions (Humanity's Last Exam)"},
 )

@@ -149,4 +149,5 @@ SUITE = Suite(
     model_settings={"max_tokens": 16, "stop": ["\n"]},
     knows_truth=True,
     settings={"steps": 2},
+    about={"": "two steps: look, then act"},
 )

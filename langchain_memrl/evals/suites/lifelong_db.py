@@ -196,4 +196,5 @@ SUITE = Suite(
     model_settings=MODEL_SETTINGS,
     needs_data=WHERE,
     prepare=prepare,
+    about={"": "SQL on a real server (LifelongAgentBench)"},
 )

@@ -164,4 +164,5 @@ SUITE = Suite(
     model_settings=MODEL_SETTINGS,
     needs_data=WHERE,
     prepare=prepare,
+    about={"": "shell on real systems (LifelongAgentBench)"},
 )

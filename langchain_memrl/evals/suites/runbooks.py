@@ -210,4 +210,5 @@ SUITE = Suite(
     asks_model=True,
     model_settings={"max_tokens": 12, "stop": ["\n"]},
     knows_truth=True,
+    about={"": "tickets with three notes each, two of them stale"},
 )

@@ -89,6 +89,8 @@ def load_tasks(path: Path | None) -> ProgramTasks:
     """
     if path is None:
         raise InputError(WHERE)
+    if not path.exists():
+        raise InputError(f"{path} does not exist; {WHERE}")
     given = _only(path, "*.json") if path.is_dir() else path
     split = None if ".jsonl" in given.suffixes else given
     file = given if split is None else _only(given.parent, "*.jsonl*")
