@@ -2,6 +2,7 @@
 
 import logging
 import sqlite3
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -70,6 +71,7 @@ class LocalStore(Upkeep):
         self._sidecar = Sidecar(folder, create=create, read_only=read_only)
         self._commits = Commits(self._sidecar.write)
         self._vectors = VectorCache(folder, exact=exact)
+        self._end = weakref.finalize(self, _close, self._sidecar, self._vectors)
         if not read_only:
             fixed = seed if folder is None else None
             self._initialize(learning or LearningConfig(), fixed)
@@ -271,13 +273,21 @@ class LocalStore(Upkeep):
         self._sidecar.check_open()
 
     def close(self) -> None:
-        """Save the vector index and close the database. Idempotent."""
-        try:
-            if self._sidecar.is_writable() and self._vectors.is_unsaved():
-                with self._sidecar.write() as db:
-                    self._vectors.save(db)
-        except (StoreError, OSError) as error:
-            logger.warning("the vector index was not saved (%s); it will be rebuilt", error)
-        finally:
-            self._sidecar.close()
-            self._vectors.close()
+        """Save the vector index and close the database. Idempotent.
+
+        What nobody closed is closed when it is no longer used, at the latest when Python ends.
+        """
+        self._end()
+
+
+def _close(sidecar: Sidecar, vectors: VectorCache) -> None:
+    """Save what is worth it and close both; a forked child leaves its parent's files alone."""
+    try:
+        if sidecar.is_writable() and vectors.is_unsaved():
+            with sidecar.write() as db:
+                vectors.save(db)
+    except (StoreError, OSError) as error:
+        logger.warning("the vector index was not saved (%s); it will be rebuilt", error)
+    finally:
+        sidecar.close()
+        vectors.close()

@@ -1,6 +1,8 @@
 """The marker: what it notices, and that it raises no false alarm."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 from fakes import FakeEmbeddings
@@ -90,11 +92,16 @@ def test_a_folder_that_is_a_link_is_the_same_bank(closed, tmp_path):
             assert memory.verify().problems == ()
 
 
+IN_USE = []
+"""Keeps banks from being closed because nobody uses them any more."""
+
+
 def leave_open(folder, in_child):
-    """Write in a process that ends without closing."""
+    """Write in a process that is gone before it can close anything."""
 
     def write():
-        open_bank(folder).remember("last", "lesson")
+        IN_USE.append(open_bank(folder))
+        IN_USE[-1].remember("last", "lesson")
 
     assert in_child(write) == "returned None"
 
@@ -120,4 +127,30 @@ def test_a_lost_log_is_said(closed, in_child, caplog):
     assert "the last writes are lost" in caplog.text
     caplog.clear()
     open_bank(closed).close()
+    assert caplog.text == ""
+
+
+FORGETFUL = """
+import sys
+from langchain_memrl import EpisodicMemory
+from langchain_memrl.offline import HashingEmbeddings
+
+def work():
+    memory = EpisodicMemory.open(sys.argv[1], embeddings=HashingEmbeddings(16))
+    memory.remember("task", "lesson")
+    memory.recall("task")
+    return memory
+
+kept = work() if sys.argv[2] == "kept" else work() and None
+"""
+
+
+@pytest.mark.parametrize("how", ["kept", "dropped"])
+def test_a_bank_that_nobody_closed_is_closed_when_python_ends(tmp_path, how, caplog):
+    subprocess.run([sys.executable, "-c", FORGETFUL, tmp_path / "bank", how], check=True)
+    assert not (tmp_path / "bank" / f"{DATABASE}-wal").exists()
+    assert (tmp_path / "bank" / "intents.faiss").exists()
+    with open_bank(tmp_path / "bank", read_only=True) as memory:
+        assert len(memory.list()) == 1
+        assert memory.verify().ok
     assert caplog.text == ""
