@@ -94,17 +94,18 @@ def _again(
     now: str,
 ) -> Reinforcement:
     """A repeat changes nothing, a revision replaces the reward, anything else is a conflict."""
-    known = find_episode(db, entry.namespace, entry.episode_id)
-    recorded = known.memory_ids if known is not None else ()
-    _check_same_ids(entry, recorded)
-    check_same_citations(db, entry, recorded)
-    if standing == entry.reward or (not entry.revise and revising.was_replaced(db, entry)):
-        return _result(db, entry, standing)
-    if not entry.revise:
+    repeated = standing == entry.reward
+    if not repeated and not entry.revise and not revising.was_replaced(db, entry):
         raise RewardConflictError(
             f"episode {entry.episode_id!r} was already rewarded with {standing:g}, "
             f"now came {entry.reward:g}; the first reward stands, revise=True replaces it"
         )
+    known = find_episode(db, entry.namespace, entry.episode_id)
+    recorded = known.memory_ids if known is not None else ()
+    _check_same_ids(entry, recorded)
+    check_same_citations(db, entry, recorded)
+    if repeated or not entry.revise:
+        return _result(db, entry, standing)
     revising.revise(db, entry, standing, learning, now)
     revised = _result(db, entry, _standing_reward(db, entry))
     return replace(revised, applied=True, revised_from=standing)

@@ -280,7 +280,7 @@ def test_seeds_may_hold_out_more_or_fewer_of_the_same_number_of_tasks(tmp_path: 
 
     head = dataclasses.replace(PLAIN, settings={"protocol": "transfer", "epochs": 1, "tasks": 10})
     whole = [*transfer("none", 0, 7, 3), *transfer("none", 1, 6, 4), *transfer("memrl", 1, 6, 4)]
-    assert notes(read(tmp_path / "whole", whole, head)) == []
+    assert not [one for one in notes(read(tmp_path / "whole", whole, head)) if "nfinished" in one]
     cut = [*whole, *transfer("memrl", 0, 7, 2)]
     assert notes(read(tmp_path / "cut", cut, head))[0] == (
         "Unfinished: arm memrl has 1 of 2 seeds and 1 begun."
