@@ -16,7 +16,7 @@ class Memory:
     """One remembered experience: the triplet (intent, experience, Q) and where it came from.
 
     Attributes:
-        id: Time-ordered UUID; never reused.
+        id: Time-ordered UUID, never reused; of a document: UUIDv5 of its namespace and key.
         namespace: The tenant or agent it belongs to.
         intent: What was asked. Only this text is embedded.
         lesson: What was learned, short. Empty while the memory is raw, that is, not summarised.

@@ -2,7 +2,9 @@
 
 import pytest
 
+from langchain_memrl import EpisodicMemory
 from langchain_memrl.errors import EpisodeError, InputError, RewardConflictError
+from langchain_memrl.offline import HashingEmbeddings
 
 TASK = "reset the router"
 
@@ -123,3 +125,12 @@ def test_a_reward_that_cites_cannot_wait_for_its_episode(bank, ids):
 async def test_awaited_it_is_the_same(bank, ids):
     found = await bank.areinforce("a", reward=1.0, cited=[ids[1]])
     assert [credit.id for credit in found.credits] == [ids[1]]
+
+
+def test_what_follows_an_early_reward_that_others_narrowed_gets_nothing():
+    with EpisodicMemory.open(":memory:", embeddings=HashingEmbeddings(16)) as memory:
+        used, unused = (memory.remember("reset a router", text).id for text in ("hold", "pull"))
+        memory.reinforce("e", reward=1.0, early=True)
+        memory.reinforce("e", reward=1.0, ids=[used, unused], cited=[used])
+        memory.recall("reset a router", episode_id="e", score_threshold=None)
+        assert [memory.get(id).updates for id in (used, unused)] == [1, 0]

@@ -35,6 +35,16 @@ def cited_digest(entry: RewardEntry, cited: Sequence[str]) -> bytes | None:
     return None if entry.cited is None else digest(sorted(cited))
 
 
+def citations(db: sqlite3.Connection, entry: RewardEntry) -> bytes | None:
+    """What the reward of an episode was narrowed to, as `cited_digest` has it; None: to nothing."""
+    found: tuple[bytes | None] = db.execute(
+        "SELECT digest FROM ledger "
+        "WHERE namespace = ? AND episode_id = ? AND operation = 'reinforce'",
+        (entry.namespace, entry.episode_id),
+    ).fetchone()
+    return found[0]
+
+
 def check_same_citations(
     db: sqlite3.Connection, entry: RewardEntry, recorded: Sequence[str]
 ) -> None:
@@ -43,11 +53,7 @@ def check_same_citations(
     Raises:
         RewardConflictError: It cites something else.
     """
-    (first,) = db.execute(
-        "SELECT digest FROM ledger "
-        "WHERE namespace = ? AND episode_id = ? AND operation = 'reinforce'",
-        (entry.namespace, entry.episode_id),
-    ).fetchone()
+    first = citations(db, entry)
     left_to_first = entry.revise and entry.cited is None
     if not left_to_first and first != cited_digest(entry, cited(entry, recorded)):
         raise RewardConflictError(

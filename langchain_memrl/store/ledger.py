@@ -19,7 +19,7 @@ from langchain_memrl.errors import (
 )
 from langchain_memrl.store import meta, revising
 from langchain_memrl.store.base import RecallRecord, RewardEntry
-from langchain_memrl.store.citations import check_same_citations, cited, cited_digest
+from langchain_memrl.store.citations import check_same_citations, citations, cited, cited_digest
 from langchain_memrl.store.encoding import load
 from langchain_memrl.store.recalls import (
     count_selections,
@@ -107,8 +107,7 @@ def _again(
     if repeated or not entry.revise:
         return _result(db, entry, standing)
     revising.revise(db, entry, standing, learning, now)
-    revised = _result(db, entry, _standing_reward(db, entry))
-    return replace(revised, applied=True, revised_from=standing)
+    return replace(_result(db, entry, entry.reward), applied=True, revised_from=standing)
 
 
 def _result(db: sqlite3.Connection, entry: RewardEntry, standing: float | None) -> Reinforcement:
@@ -233,6 +232,8 @@ def settle(
         if low <= reward <= high:  # else the range was changed since: it waits on
             reinforce(db, entry, learning, now)
         return
+    if citations(db, entry) is not None:
+        return  # somebody said what was used, and that was not shown yet
     episode = episode_number(db, namespace, episode_id)
     moved = "SELECT m.id FROM q_history h JOIN memories m ON m.seq = h.memory WHERE h.episode = ?"
     known = {row[0] for row in db.execute(moved, (episode,))}

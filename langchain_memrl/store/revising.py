@@ -13,7 +13,7 @@ from langchain_memrl.core.learning import q_step
 from langchain_memrl.errors import RewardConflictError
 from langchain_memrl.store.base import RewardEntry
 from langchain_memrl.store.recalls import early_reward, episode_number
-from langchain_memrl.store.rows import find_episode, marks, seal
+from langchain_memrl.store.rows import batches, find_episode, marks, seal
 from langchain_memrl.types import Episode
 
 REVISED = "revised"
@@ -156,8 +156,7 @@ def expire(db: sqlite3.Connection, namespace: str, episode_ids: Sequence[str], n
         "VALUES (?, ?, 'expire', ?)",
         [(namespace, id, now) for id in episode_ids],
     )
-    for start in range(0, len(episode_ids), 500):
-        part = episode_ids[start : start + 500]
+    for part in batches(episode_ids):
         db.execute(
             "UPDATE episodes SET held_intent = NULL, held_trajectory = NULL, held_vector = NULL, "
             f"held_checksum = NULL WHERE namespace = ? AND episode_id IN ({marks(part)})",

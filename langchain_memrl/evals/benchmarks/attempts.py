@@ -1,5 +1,6 @@
 """One try at a task: what it may still do, what it came to, what it cost, and all that as text."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 KEPT = 400
@@ -11,7 +12,7 @@ class StepLimitError(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class Attempt:
+class Attempt(ABC):
     """One try, while it lasts and afterwards.
 
     Attributes:
@@ -61,9 +62,9 @@ class Attempt:
         unread = f"No action could be read in: {cut(self.unread, KEPT)}" if self.unread else ""
         return "\n".join(filter(None, [self.done(), unread, f"Answer: {answer}", self.correction]))
 
+    @abstractmethod
     def done(self) -> str:
         """What was done, in lines."""
-        raise NotImplementedError
 
 
 def cut(text: str, limit: int) -> str:

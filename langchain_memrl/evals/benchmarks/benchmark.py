@@ -3,7 +3,7 @@
 import json
 import random
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from langchain_core.embeddings import Embeddings
 
 from langchain_memrl.config import RecallConfig
-from langchain_memrl.errors import ConfigError
+from langchain_memrl.errors import ConfigError, InputError
 from langchain_memrl.evals.asking import word_embeddings
 from langchain_memrl.evals.benchmarks.agents import MODEL, SCRIPTED, Agent, Script
 from langchain_memrl.evals.benchmarks.attempts import Attempt, StepLimitError
@@ -106,6 +106,19 @@ def about_agent(name: str) -> dict[str, Any]:
         "once": not agent.learns,
         "note": f"agent {name}: {agent.about}",
     }
+
+
+def unprepared(where: str) -> Callable[[Setup], Environment]:
+    """What a suite makes environments with before it was prepared: an error that says how.
+
+    Args:
+        where: Where its data can be had.
+    """
+
+    def make(setup: Setup) -> Environment:
+        raise InputError(where)
+
+    return make
 
 
 def drawn(tasks: Sequence[T], setup: Setup) -> list[T]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from langchain_memrl.config import PRESETS
-from langchain_memrl.errors import ConfigError, InputError
+from langchain_memrl.errors import ConfigError
 from langchain_memrl.evals.benchmarks.agents import MODEL, Agent, check_agent
 from langchain_memrl.evals.benchmarks.benchmark import (
     BATCH,
@@ -22,6 +22,7 @@ from langchain_memrl.evals.benchmarks.benchmark import (
     drawn,
     own_prompts,
     prompts_digest,
+    unprepared,
 )
 from langchain_memrl.evals.benchmarks.households.attempt import GameAttempt
 from langchain_memrl.evals.benchmarks.households.conversing import ConversingInHousehold
@@ -135,13 +136,9 @@ def _typical(agent: str, games: Games, prompts: Mapping[str, str], steps: int) -
     return Typical(replies * (opening + said), replies * REPLY_TOKENS, seconds)
 
 
-def _unprepared(setup: Setup) -> Environment:
-    raise InputError(WHERE)
-
-
 SUITE = Suite(
     "alfworld",
-    _unprepared,
+    unprepared(WHERE),
     epochs=EPOCHS,
     batch=BATCH,
     asks_model=True,

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cache
 
 from langchain_memrl.config import PRESETS
-from langchain_memrl.errors import ConfigError, InputError
+from langchain_memrl.errors import ConfigError
 from langchain_memrl.evals.benchmarks.agents import MODEL, Agent, check_agent
 from langchain_memrl.evals.benchmarks.benchmark import (
     BATCH,
@@ -27,6 +27,7 @@ from langchain_memrl.evals.benchmarks.benchmark import (
     listed,
     own_prompts,
     prompts_digest,
+    unprepared,
 )
 from langchain_memrl.evals.benchmarks.programs.attempt import ProgramAttempt
 from langchain_memrl.evals.benchmarks.programs.conversing import ConversingAboutPrograms
@@ -201,13 +202,9 @@ def _typical(agent: str, tasks: Sequence[ProgramTask], prompts: Mapping[str, str
     return Typical(sent, program + MEMORY_TOKENS // 2, SECONDS["model"])
 
 
-def _unprepared(setup: Setup) -> Environment:
-    raise InputError(WHERE)
-
-
 SUITE = Suite(
     "bigcodebench",
-    _unprepared,
+    unprepared(WHERE),
     epochs=EPOCHS,
     batch=BATCH,
     asks_model=True,

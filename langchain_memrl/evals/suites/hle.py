@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from langchain_memrl.config import PRESETS
-from langchain_memrl.errors import ConfigError, InputError, MemRLError
+from langchain_memrl.errors import ConfigError, MemRLError
 from langchain_memrl.evals.benchmarks.agents import MODEL, SCRIPTED, Agent, check_agent
 from langchain_memrl.evals.benchmarks.benchmark import (
     BATCH,
@@ -29,6 +29,7 @@ from langchain_memrl.evals.benchmarks.benchmark import (
     drawn,
     own_prompts,
     prompts_digest,
+    unprepared,
 )
 from langchain_memrl.evals.benchmarks.exams.attempt import ExamAttempt
 from langchain_memrl.evals.benchmarks.exams.conversing import ConversingInExam
@@ -181,13 +182,9 @@ def _typical(agent: str, items: Sequence[Item], prompts: Mapping[str, str]) -> T
     return Typical(sent, REPLY_TOKENS + 2 * MEMORY_TOKENS, SECONDS["model"])
 
 
-def _unprepared(setup: Setup) -> Environment:
-    raise InputError(WHERE)
-
-
 SUITE = Suite(
     "hle",
-    _unprepared,
+    unprepared(WHERE),
     epochs=EPOCHS,
     batch=BATCH,
     in_memory=True,

@@ -24,6 +24,7 @@ from langchain_memrl.evals.benchmarks.benchmark import (
     listed,
     own_prompts,
     prompts_digest,
+    unprepared,
 )
 from langchain_memrl.evals.benchmarks.databases.attempt import DbAttempt, describe
 from langchain_memrl.evals.benchmarks.databases.connection import Database, server_version
@@ -183,13 +184,9 @@ def _typical(agent: str, tasks: Sequence[DbTask], prompts: Mapping[str, str]) ->
     return Typical(round(REPLIES * (opening + shown)), round(REPLIES * 80), SECONDS["model"])
 
 
-def _unprepared(setup: Setup) -> Environment:
-    raise InputError(WHERE)
-
-
 SUITE = Suite(
     "lifelong-db",
-    _unprepared,
+    unprepared(WHERE),
     epochs=EPOCHS,
     batch=BATCH,
     asks_model=True,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from langchain_memrl.config import PRESETS
-from langchain_memrl.errors import ConfigError, InputError, MemRLError
+from langchain_memrl.errors import ConfigError, MemRLError
 from langchain_memrl.evals.benchmarks.agents import MODEL, Agent, check_agent
 from langchain_memrl.evals.benchmarks.benchmark import (
     BATCH,
@@ -24,6 +24,7 @@ from langchain_memrl.evals.benchmarks.benchmark import (
     listed,
     own_prompts,
     prompts_digest,
+    unprepared,
 )
 from langchain_memrl.evals.benchmarks.shells.attempt import OsAttempt
 from langchain_memrl.evals.benchmarks.shells.conversing import ConversingWithShell
@@ -151,13 +152,9 @@ def _typical(agent: str, tasks: Sequence[OsTask], prompts: Mapping[str, str]) ->
     return Typical(round(REPLIES * (opening + shown)), round(REPLIES * 100), SECONDS["model"])
 
 
-def _unprepared(setup: Setup) -> Environment:
-    raise InputError(WHERE)
-
-
 SUITE = Suite(
     "lifelong-os",
-    _unprepared,
+    unprepared(WHERE),
     epochs=EPOCHS,
     batch=BATCH,
     asks_model=True,

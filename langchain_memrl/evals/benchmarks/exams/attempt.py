@@ -21,6 +21,10 @@ class ExamAttempt(Attempt):
     item: Item
     reply: str = ""
 
+    def done(self) -> str:
+        """The reply."""
+        return cut(self.reply, REPLY_KEPT)
+
     def as_text(self) -> str:
         """What a memory keeps of it, in memory only: the reply."""
-        return cut(self.reply, REPLY_KEPT)
+        return self.done()

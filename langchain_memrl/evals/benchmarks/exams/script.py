@@ -26,8 +26,8 @@ class ExamScript(Script[ExamAttempt]):
         attempt.commit(rng.choice(LETTERS if attempt.item.chosen else GUESSES))
 
     def recite(self, attempt: ExamAttempt, memories: Sequence[str]) -> None:
-        """Nothing: the suite refuses the agents that would."""
-        raise NotImplementedError
+        """Know nothing; the suite refuses agents that recite, because this is all they could do."""
+        attempt.commit("I do not know")
 
     def fits(self, attempt: ExamAttempt, memory: str) -> bool:
         """Never."""

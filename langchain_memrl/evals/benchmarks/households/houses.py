@@ -10,12 +10,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import langchain_memrl
 from langchain_memrl.errors import ConfigError, MemRLError
+from langchain_memrl.evals.benchmarks.children import module_path
 from langchain_memrl.evals.benchmarks.households import engine
 from langchain_memrl.evals.benchmarks.households.games import Game
 
@@ -51,14 +50,12 @@ class House:
     def __init__(self, limit: float = LIMIT) -> None:
         self._limit = limit
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
-        home = Path(langchain_memrl.__file__).parent.parent
-        path = os.pathsep.join([str(home), *filter(None, [os.environ.get("PYTHONPATH")])])
         self._process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-m", engine.__name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env={**os.environ, "PYTHONPATH": path},
+            env={**os.environ, "PYTHONPATH": module_path()},
             start_new_session=True,
             text=True,
             encoding="utf-8",

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, Self
 
 from langchain_memrl.errors import ConfigError, MemRLError
+from langchain_memrl.evals.benchmarks.children import module_path
 from langchain_memrl.evals.benchmarks.programs import zygote
 from langchain_memrl.evals.benchmarks.programs.examining import TEST_CLASS
 from langchain_memrl.evals.benchmarks.programs.sandbox import Limits
@@ -240,7 +241,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "MPLBACKEND": "Agg",
         "MPLCONFIGDIR": str(folder / "matplotlib"),
         "PYTHONHASHSEED": "0",
-        "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),  # the packages of here
+        "PYTHONPATH": module_path(),
         "PYTHONDONTWRITEBYTECODE": "1",
         "TZ": "UTC",
     }

@@ -25,6 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from langchain_memrl.evals.benchmarks.kernel import end_with_parent, start_loopback
 from langchain_memrl.evals.benchmarks.programs import kernel
 
 FIRST_ACCOUNT, ACCOUNTS = 61_184, 4_000
@@ -70,7 +71,7 @@ def run_apart(run: Callable[[], None], kind: str, folder: Path, limits: Limits) 
     Raises:
         OSError: The walls cannot be built.
     """
-    kernel.end_with_parent(signal.SIGTERM if kind == LIMITS else signal.SIGKILL)
+    end_with_parent(signal.SIGTERM if kind == LIMITS else signal.SIGKILL)
     _offer_to_the_killer()
     account = FIRST_ACCOUNT + os.getpid() % ACCOUNTS if os.geteuid() == 0 else None
     if kind == LIMITS:
@@ -81,7 +82,7 @@ def run_apart(run: Callable[[], None], kind: str, folder: Path, limits: Limits) 
         _end_orphans()
         shutil.rmtree(work, ignore_errors=True)
         return
-    kernel.unshare()
+    kernel.leave()
     fork_and_wait(lambda: _first_process(run, str(folder / WORK), account, limits))
 
 
@@ -108,14 +109,14 @@ def fork_and_wait(run: Callable[[], None]) -> None:
 
 def _first_process(run: Callable[[], None], work: str, account: int | None, limits: Limits) -> None:
     """Number 1 among the processes apart: when it ends, all others are killed."""
-    kernel.end_with_parent()
+    end_with_parent()
     kernel.make_read_only()
     kernel.mount_memory_but(TEMPORARY, limits.disk, _needed(TEMPORARY, work))
     kernel.mount_memory(work, limits.disk)
     if os.path.isdir(SHARED_MEMORY):
         kernel.mount_memory(SHARED_MEMORY, limits.disk)
     kernel.mount_processes()
-    kernel.start_loopback()
+    start_loopback()
     _watch(lambda: _enter(run, work, account, limits, refuse=False), limits.seconds)
 
 
@@ -169,7 +170,7 @@ def _enter(
         _become(account)
     kernel.drop_capabilities(but_reading=needs_rights)
     kernel.show_itself()
-    kernel.end_with_parent()
+    end_with_parent()
     os.environ.update({"HOME": home, "TMPDIR": temporary})
     tempfile.tempdir = None
     if refuse:

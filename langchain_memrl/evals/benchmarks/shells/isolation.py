@@ -6,17 +6,20 @@ an agent does by mistake or out of curiosity; it is no virtual machine, and a ho
 a hole in it.
 """
 
-import fcntl
 import os
 import resource
 import socket
 import stat
-import struct
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from langchain_memrl.evals.benchmarks.shells import kernel
+from langchain_memrl.evals.benchmarks import kernel
+from langchain_memrl.evals.benchmarks.shells.kernel import (
+    enter_root,
+    hide_process,
+    keep_capabilities,
+)
 
 NAMESPACES = (
     kernel.NEW_MOUNTS | kernel.NEW_NETWORK | kernel.NEW_IPC | kernel.NEW_UTS | kernel.NEW_CGROUP
@@ -33,8 +36,6 @@ LINKS = {
 LOOKED_AT_ONLY = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi")
 """Parts of /proc that belong to the whole machine and that root could write to."""
 HIDDEN = ("kcore", "kmsg", "keys", "key-users", "timer_list", "sched_debug", "1/cmdline")
-GET_FLAGS, SET_FLAGS, UP = 0x8913, 0x8914, 1
-"""Requests about a network interface, and the flag that switches one on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +74,14 @@ def enter(root: Path, limits: Limits) -> None:
     _mount_root(root, limits)
     _mount_devices(root / "dev")
     _mount_processes(root / "proc", root / "dev" / "null")
-    kernel.enter_root(root)
+    enter_root(root)
     _name()
-    _switch_on_loopback()
+    kernel.start_loopback()
     resource.setrlimit(resource.RLIMIT_NOFILE, (limits.open_files, limits.open_files))
     # 1 and not 0: with 0 a crash would still start the machine's own collector of core files.
     resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
-    kernel.keep_capabilities()
-    kernel.hide_process("init")
+    keep_capabilities()
+    hide_process("init")
 
 
 def _mount_root(root: Path, limits: Limits) -> None:
@@ -133,11 +134,3 @@ def _name() -> None:
     for file, text in (("hostname", HOSTNAME), ("hosts", f"127.0.0.1 localhost {HOSTNAME}")):
         with suppress(FileNotFoundError):
             Path("/etc", file).write_text(f"{text}\n")
-
-
-def _switch_on_loopback() -> None:
-    """Its only network interface."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        asked = struct.pack("16sh22x", b"lo", 0)
-        _, flags = struct.unpack("16sh22x", fcntl.ioctl(any_socket, GET_FLAGS, asked))
-        fcntl.ioctl(any_socket, SET_FLAGS, struct.pack("16sh22x", b"lo", flags | UP))

@@ -14,7 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from langchain_memrl.evals.benchmarks.shells import isolation, kernel
+from langchain_memrl.evals.benchmarks import kernel
+from langchain_memrl.evals.benchmarks.shells import isolation
 from langchain_memrl.evals.benchmarks.shells.groups import Group, make_group, unique_name
 from langchain_memrl.evals.benchmarks.shells.init import Init, send
 from langchain_memrl.evals.benchmarks.shells.isolation import Limits
@@ -57,7 +58,7 @@ def keep(channel: socket.socket, request: dict[str, Any]) -> None:
 
 def begin(channel: socket.socket, root: Path, limits: Limits, group: Group) -> None:
     """Be the first process of the new system."""
-    kernel.die_with_parent(signal.SIGKILL)
+    kernel.end_with_parent()
     try:
         group.join()
         isolation.enter(root, limits)

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import langchain_memrl
 from langchain_memrl.errors import ConfigError, MemRLError
+from langchain_memrl.evals.benchmarks.children import module_path
 from langchain_memrl.evals.benchmarks.shells import launcher
 from langchain_memrl.evals.benchmarks.shells.isolation import Limits
 
@@ -77,7 +77,7 @@ class Machines:
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": str(Path(langchain_memrl.__file__).parents[1])},
+                env={**os.environ, "PYTHONPATH": module_path()},
             )
         try:
             with self.open():
