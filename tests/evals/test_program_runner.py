@@ -45,6 +45,10 @@ def runner(request):
         pytest.skip(f"not possible here: {error}")
 
 
+in_namespaces = pytest.mark.parametrize("runner", [NAMESPACES], indirect=True, scope="module")
+"""For what the other walls do not promise: there the rights of the account decide."""
+
+
 def judge(runner, program, tests=TESTS):
     return runner.judge(program, tests, "task_func")
 
@@ -321,33 +325,29 @@ def test_there_is_no_network(runner):
         assert judge(runner, program.format("127.0.0.1", server.getsockname()[1])).passed
 
 
+@in_namespaces
 def test_a_program_can_only_write_where_it_works(runner, tmp_path):
     tmp_path.chmod(0o777)
-    if runner.kind != NAMESPACES:
-        pytest.skip("without namespaces the rights of the account decide")
     for folder in (tmp_path, Path.cwd(), Path("/etc"), Path.home()):
         judge(runner, f"open({str(folder / 'made-by-a-try')!r}, 'w').write('x')\n" + RIGHT)
         assert not (folder / "made-by-a-try").exists()
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="this is not root")
 def test_a_program_that_root_runs_is_not_root(runner):
-    if os.getuid() != 0:
-        pytest.skip("this is not root")
     assert int(says(runner, "os.getuid()", "import os")) >= 61_184
 
 
+@in_namespaces
 def test_a_program_sees_no_other_process(runner):
-    if runner.kind != NAMESPACES:
-        pytest.skip("without namespaces processes see each other")
     seen = says(runner, "len([one for one in os.listdir('/proc') if one.isdigit()])", "import os")
     assert int(seen) <= 2
     reached = says(runner, "socket.gethostname() and os.getpid()", "import os, socket")
     assert int(reached) <= 3
 
 
+@in_namespaces
 def test_processes_that_are_apart_reach_each_other(runner):
-    if runner.kind != NAMESPACES:
-        pytest.skip("without namespaces every address is refused")
     program = (
         "import socket\ndef task_func(x):\n"
         "    with socket.socket() as server, socket.socket() as client:\n"
