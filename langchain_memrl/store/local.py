@@ -1,7 +1,6 @@
 """The embedded store: a SQLite sidecar that holds the truth, and vector indexes beside it."""
 
 import logging
-import sqlite3
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -23,8 +22,9 @@ from langchain_memrl.store.base import (
     Vector,
 )
 from langchain_memrl.store.commits import Commits
-from langchain_memrl.store.connection import MEMORY
-from langchain_memrl.store.filters import Clause, compile_filter
+from langchain_memrl.store.connection import MEMORY, SqliteConnection
+from langchain_memrl.store.filter_sql import ALWAYS, Clause
+from langchain_memrl.store.filters import compile_filter
 from langchain_memrl.store.pools import find_pool
 from langchain_memrl.store.sidecar import Sidecar
 from langchain_memrl.store.upkeep import Upkeep
@@ -113,7 +113,7 @@ class LocalStore(Upkeep):
 
     def namespaces(self) -> tuple[str, ...]:
         """See `MemoryStore.namespaces`."""
-        sql = "SELECT namespace FROM counters WHERE memories OR episodes ORDER BY 1"
+        sql = "SELECT namespace FROM counters WHERE memories > 0 OR episodes > 0 ORDER BY 1"
         with self._sidecar.read() as db:
             return tuple(row[0] for row in db.execute(sql))
 
@@ -153,7 +153,7 @@ class LocalStore(Upkeep):
         if not any(record.episode_id for record in records):
             return list(records)
 
-        def work(db: sqlite3.Connection) -> list[RecallRecord]:
+        def work(db: SqliteConnection) -> list[RecallRecord]:
             now = self._stamp()
             stands = [recalls.record(db, one, now) if one.episode_id else one for one in records]
             for one in stands:
@@ -167,7 +167,7 @@ class LocalStore(Upkeep):
     def reinforce(self, entries: Sequence[RewardEntry]) -> list[Reinforcement]:
         """See `MemoryStore.reinforce`."""
 
-        def work(db: sqlite3.Connection) -> list[Reinforcement]:
+        def work(db: SqliteConnection) -> list[Reinforcement]:
             learning, now = meta.learning(db), self._stamp()
             return [ledger.reinforce(db, entry, learning, now) for entry in entries]
 
@@ -181,7 +181,7 @@ class LocalStore(Upkeep):
     ) -> list[str]:
         """See `MemoryStore.remember`."""
 
-        def work(db: sqlite3.Connection) -> list[str]:
+        def work(db: SqliteConnection) -> list[str]:
             meta.claim_model(db, model)
             learning, now = meta.learning(db), self._stamp()
             ids = [
@@ -197,7 +197,7 @@ class LocalStore(Upkeep):
     def hold(self, answer: HeldAnswer, vector: Vector, model: Fingerprint | None = None) -> None:
         """See `MemoryStore.hold`."""
 
-        def work(db: sqlite3.Connection) -> None:
+        def work(db: SqliteConnection) -> None:
             meta.claim_model(db, model)
             now = self._stamp()
             writing.hold(db, answer, vector, meta.learning(db), now)
@@ -205,7 +205,7 @@ class LocalStore(Upkeep):
 
         self._commit(work)
 
-    def _commit(self, work: Callable[[sqlite3.Connection], R]) -> R:
+    def _commit(self, work: Callable[[SqliteConnection], R]) -> R:
         """Run a call's work in a transaction that other threads' calls may share."""
         self._sidecar.check_open()
         return self._commits.run(work)
@@ -234,7 +234,7 @@ class LocalStore(Upkeep):
         limit: int | None = None,
     ) -> Iterator[Memory]:
         """See `MemoryStore.scan`."""
-        clause = compile_filter(filter) or Clause("1", ())
+        clause = compile_filter(filter) or ALWAYS
         if raw:
             clause = Clause(f"({clause.sql} AND e.lesson = '')", clause.values)
         return self._pages(namespace, clause, limit)

@@ -1,0 +1,24 @@
+"""Which intents of a namespace a recall may find."""
+
+import numpy as np
+
+from langchain_memrl.store.database import Database
+from langchain_memrl.store.filter_sql import ALWAYS, Clause
+from langchain_memrl.store.index import Ids
+
+
+def eligible(db: Database, namespace: str, clause: Clause | None) -> Ids | None:
+    """Intents that own a live memory the filter lets through; None means all of them."""
+    if clause is None:
+        some_disabled = (
+            "SELECT 1 FROM memories WHERE namespace = ? AND disabled = 1 AND intent_id > 0 LIMIT 1"
+        )
+        if db.execute(some_disabled, (namespace,)).fetchone() is None:
+            return None
+        clause = ALWAYS
+    found = db.execute(
+        "SELECT DISTINCT m.intent_id FROM memories m JOIN experiences e ON e.seq = m.seq "
+        f"WHERE m.namespace = ? AND m.disabled = 0 AND {clause.sql} ORDER BY 1",
+        (namespace, *clause.values),
+    ).fetchall()
+    return np.array(found, dtype=np.int64).reshape(-1)
