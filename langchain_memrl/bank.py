@@ -34,7 +34,7 @@ from langchain_memrl.store.base import (
 )
 from langchain_memrl.store.contract import MemoryStore
 from langchain_memrl.store.filters import compile_filter
-from langchain_memrl.store.local import LocalStore
+from langchain_memrl.store.places import open_store
 from langchain_memrl.types import Episode, Memory
 
 DEFAULT_NAMESPACE = "default"
@@ -103,13 +103,8 @@ class Bank:
                 that was changed since it was closed opens, but only `verify` works.
             ConfigError: `learning` differs from the saved settings.
         """
-        if isinstance(location, str) and is_blank(location):
-            raise ConfigError('location is blank; expected a folder or ":memory:"')
-        if "://" in str(location):
-            kind = str(location).split("://", 1)[0]
-            raise ConfigError(f'location starts with {kind}://; expected a folder or ":memory:"')
         name = check_name("namespace", namespace)
-        store = LocalStore(
+        store = open_store(
             location,
             learning=learning,
             create=create,

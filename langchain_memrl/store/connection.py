@@ -30,6 +30,10 @@ class SqliteConnection(sqlite3.Connection):
 
     dialect = SqliteDialect()
 
+    def stream(self, sql: str, /) -> sqlite3.Cursor:
+        """See `Database.stream`."""
+        return self.execute(sql)
+
 
 def connect(path: Path | None, seconds: float, *, read_only: bool = False) -> SqliteConnection:
     """A connection with explicit transactions, for any thread, one at a time.

@@ -91,7 +91,7 @@ _SHOWN = {name: f"{_NEW[name]} - {_OLD[name]}" for name in ("selections", "never
 _OWNER = "(SELECT namespace FROM memories WHERE seq = new.seq)"
 _IS_RAW = "(SELECT count(*) FROM experiences e WHERE e.seq = old.seq AND e.lesson = '')"
 
-_TRIGGERS = {
+TRIGGERS = {
     "memory_added AFTER INSERT ON memories": (
         _first("new.namespace") + _count("new.namespace", **_NEW) + _put("new", "+ 1")
     ),
@@ -170,7 +170,7 @@ def create(connection: Database) -> None:
 
 def renew_triggers(connection: Database) -> None:
     """Make every trigger as it is now."""
-    for name, statements in _TRIGGERS.items():
+    for name, statements in TRIGGERS.items():
         connection.execute(f"DROP TRIGGER IF EXISTS {name.split()[0]}")
         connection.execute(f"CREATE TRIGGER {name} BEGIN {statements} END")
 

@@ -27,6 +27,9 @@ class Cursor(Protocol):
     def fetchall(self) -> list[Any]:
         """All rows."""
 
+    def close(self) -> None:
+        """Give up what was not read."""
+
     def __iter__(self) -> Iterator[Any]: ...
 
 
@@ -59,6 +62,9 @@ class Database(Protocol):
 
     def executemany(self, sql: str, values: Iterable[Sequence[Any]], /) -> Any:
         """Run a statement for each row of values."""
+
+    def stream(self, sql: str, /) -> Cursor:
+        """Read very many rows, a few at a time; inside `one_state` or `snapshot`."""
 
 
 class Rows(Protocol):

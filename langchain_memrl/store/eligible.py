@@ -10,10 +10,7 @@ from langchain_memrl.store.index import Ids
 def eligible(db: Database, namespace: str, clause: Clause | None) -> Ids | None:
     """Intents that own a live memory the filter lets through; None means all of them."""
     if clause is None:
-        some_disabled = (
-            "SELECT 1 FROM memories WHERE namespace = ? AND disabled = 1 AND intent_id > 0 LIMIT 1"
-        )
-        if db.execute(some_disabled, (namespace,)).fetchone() is None:
+        if not some_disabled(db, namespace):
             return None
         clause = ALWAYS
     found = db.execute(
@@ -22,3 +19,9 @@ def eligible(db: Database, namespace: str, clause: Clause | None) -> Ids | None:
         (namespace, *clause.values),
     ).fetchall()
     return np.array(found, dtype=np.int64).reshape(-1)
+
+
+def some_disabled(db: Database, namespace: str) -> bool:
+    """Whether a namespace holds a memory that may not be recalled."""
+    sql = "SELECT 1 FROM memories WHERE namespace = ? AND disabled = 1 AND intent_id > 0 LIMIT 1"
+    return db.execute(sql, (namespace,)).fetchone() is not None

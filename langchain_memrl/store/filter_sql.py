@@ -23,6 +23,9 @@ NEVER = Clause("1 = 0", ())
 class FilterSql(Protocol):
     """What a term becomes."""
 
+    def contains(self, column: str) -> str:
+        """A text column contains the bound text; ASCII letters of either case are the same."""
+
     def column_in(self, name: str, values: Sequence[Any]) -> Clause:
         """A column holds one of some values of its own type."""
 
@@ -56,6 +59,10 @@ class SqliteFilter:
 
     _KIND = "json_type(e.metadata, ?)"
     _LISTED = "(SELECT value FROM json_each(?))"
+
+    def contains(self, column: str) -> str:
+        """See `FilterSql.contains`."""
+        return f"instr(lower({column}), lower(?))"
 
     def column_in(self, name: str, values: Sequence[Any]) -> Clause:
         """See `FilterSql.column_in`."""
@@ -104,6 +111,10 @@ class PostgresFilter:
     """Terms through PostgreSQL's `jsonb`."""
 
     _VALUE = "(e.metadata::jsonb #> ?::text[])"
+
+    def contains(self, column: str) -> str:
+        """See `FilterSql.contains`."""
+        return f"""strpos(lower({column}), lower(? COLLATE "C")) > 0"""
 
     def column_in(self, name: str, values: Sequence[Any]) -> Clause:
         """See `FilterSql.column_in`."""

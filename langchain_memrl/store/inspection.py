@@ -25,18 +25,22 @@ def history(db: Database, namespace: str, id: str) -> list[QChange]:
     ]
 
 
-def problems(db: Database) -> list[str]:
-    """Everything in the database that does not agree, one sentence each."""
+def file_problems(db: Database) -> list[str]:
+    """What SQLite itself finds wrong with its file."""
     found = [
         f"SQLite reports: {row[0]}; restore a backup"
         for row in db.execute("PRAGMA integrity_check")
         if row[0] != "ok"
     ]
-    found += [
+    return found + [
         f"a row of table {row[0]} points to a missing row of {row[2]}; restore a backup"
         for row in db.execute("PRAGMA foreign_key_check")
     ]
-    return [*found, *_bad_intents(db), *_bad_memories(db), *_bad_q(db), *counters.problems(db)]
+
+
+def problems(db: Database) -> list[str]:
+    """Rows that do not agree, one sentence each."""
+    return [*_bad_intents(db), *_bad_memories(db), *_bad_q(db), *counters.problems(db)]
 
 
 def _bad_intents(db: Database) -> list[str]:

@@ -154,8 +154,11 @@ class Sidecar:
                 self._users -= 1
 
     @contextmanager
-    def write(self) -> Iterator[SqliteConnection]:
-        """One transaction: committed when the block ends, rolled back when it raises."""
+    def write(self, *namespaces: str) -> Iterator[SqliteConnection]:
+        """One transaction: committed when the block ends, rolled back when it raises.
+
+        A file has one writer at a time, whatever `namespaces` it changes.
+        """
         with self.alone() as connection, self._turn():
             try:
                 connection.execute("BEGIN IMMEDIATE")
