@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from langchain_memrl.config import RecallConfig
-from langchain_memrl.core.scoring import blend
-from langchain_memrl.core.selection import choose, rank
+from langchain_memrl.core.scoring import Scores, blend
+from langchain_memrl.core.selection import Choice, choose, rank
 from langchain_memrl.errors import InputError
 from langchain_memrl.requests import Task, new_id
 from langchain_memrl.store.base import Pool, RecallRecord
@@ -21,6 +21,8 @@ from langchain_memrl.types import (
 )
 
 KEPT_CANDIDATES = 50
+RETURNED = "returned"
+"""Among the settings of a withheld recall of documents: the ids that came back all the same."""
 
 
 def choose_memories(
@@ -30,6 +32,7 @@ def choose_memories(
     settings: RecallConfig,
     rng: np.random.Generator,
     withheld: Withheld = "",
+    instead: int = 0,
 ) -> RecallRecord:
     """Phase B: score every memory of the pool and take the k best.
 
@@ -40,6 +43,7 @@ def choose_memories(
         settings: How to rank.
         rng: Randomness of the epsilon step.
         withheld: Why nothing of the choice may be shown; empty: it may.
+        instead: How many of the pool, as it came, are shown where the choice may not be.
 
     Returns:
         The choice, best first, with the best 50 candidates and what is needed to repeat it.
@@ -65,19 +69,10 @@ def choose_memories(
         choice = choose(order, settings.k, epsilon=settings.epsilon, rng=rng)
         explored = choice.explored
         ids = tuple(pool.ids[place] for place in choice.chosen)
-        size = max(KEPT_CANDIDATES, len(ids))
-        best = list(dict.fromkeys([*choice.chosen.tolist(), *order.tolist()]))[:size]
-        numbers = (
-            pool.similarity,
-            pool.q_values,
-            pool.updates,
-            scores.similarity_part,
-            scores.q_part,
-            scores.score,
-            choice.probability,
-        )
-        columns = [values[best].tolist() for values in numbers]
-        candidates = tuple(map(Candidate, [pool.ids[place] for place in best], *columns))
+        first = list(range(min(instead, len(pool.ids)))) if withheld else []
+        if first:
+            kept[RETURNED] = [pool.ids[place] for place in first]
+        candidates = _candidates(pool, scores, choice, first)
     return RecallRecord(
         namespace=namespace,
         episode_id=task.episode_id or "",
@@ -93,8 +88,33 @@ def choose_memories(
     )
 
 
+def _candidates(
+    pool: Pool, scores: Scores, choice: Choice, first: Sequence[int]
+) -> tuple[Candidate, ...]:
+    """The choice, then what was shown in its place, then the best of the rest: 50, or all those."""
+    best = list(dict.fromkeys([*choice.chosen.tolist(), *first]))
+    size = max(KEPT_CANDIDATES, len(best))
+    best = list(dict.fromkeys([*best, *choice.order.tolist()]))[:size]
+    numbers = (
+        pool.similarity,
+        pool.q_values,
+        pool.updates,
+        scores.similarity_part,
+        scores.q_part,
+        scores.score,
+        choice.probability,
+    )
+    columns = [values[best].tolist() for values in numbers]
+    return tuple(map(Candidate, [pool.ids[place] for place in best], *columns))
+
+
 def document_settings(
-    k: int, q_weight: float, normalization: Normalization, epsilon: float
+    k: int,
+    q_weight: float,
+    normalization: Normalization,
+    epsilon: float,
+    holdout: float,
+    stop_when_harmful: bool,
 ) -> RecallConfig:
     """Settings for a pool that another retriever found: all of it, without a gate.
 
@@ -106,13 +126,19 @@ def document_settings(
         q_weight=q_weight,
         normalization="pool" if normalization == "zscore" else normalization,
         epsilon=epsilon,
+        holdout=holdout,
+        stop_when_harmful=stop_when_harmful,
     )
 
 
 def present(
     record: RecallRecord, memories: Mapping[str, Memory], documents: Mapping[str, Any] | None = None
 ) -> Recall:
-    """A recall as the caller sees it; memories that no longer exist are left out."""
+    """A recall as the caller sees it; memories that no longer exist are left out.
+
+    A withheld one shows nothing, or, among documents, what the base put first.
+    """
+    shown = record.settings.get(RETURNED, ()) if record.withheld else record.memory_ids
     numbers = {candidate.id: candidate for candidate in record.candidates}
     return Recall(
         episode_id=record.episode_id or None,
@@ -128,7 +154,7 @@ def present(
                 q_part=numbers[id].q_part,
                 document=None if documents is None else documents[id],
             )
-            for id in record.memory_ids
+            for id in shown
             if id in memories and id in numbers
         ),
         candidates=record.candidates,
@@ -144,6 +170,8 @@ def present(
 def as_record(recall: Recall, ids: Sequence[str] | None = None) -> RecallRecord:
     """What to record of a recall: those of its memories that reached the prompt.
 
+    Of a withheld one nothing is recorded as shown, whatever came back in the place of its choice.
+
     Raises:
         InputError: It has no episode id, or did not choose one of the ids.
     """
@@ -158,7 +186,7 @@ def as_record(recall: Recall, ids: Sequence[str] | None = None) -> RecallRecord:
         episode_id=recall.episode_id,
         recall_id=recall.recall_id,
         intent=recall.intent,
-        memory_ids=shown,
+        memory_ids=() if recall.withheld else shown,
         candidates=recall.candidates,
         settings=recall.settings,
         similarity_max=recall.similarity_max,
