@@ -7,8 +7,10 @@ its lock before it reads, so that what it reads is what its predecessor left.
 
 import hashlib
 import os
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg_pool import ConnectionPool
@@ -36,6 +38,8 @@ from langchain_memrl.store.postgres.schema import (
 
 WAIT_SECONDS = 30.0
 MOST_CONNECTIONS = 16
+FRESH_SECONDS = 1.0
+"""A connection that worked so recently is not asked again whether it still does."""
 SEVERAL_STATES = psycopg.IsolationLevel.READ_COMMITTED
 ONE_STATE = psycopg.IsolationLevel.REPEATABLE_READ
 
@@ -65,7 +69,8 @@ class Server:
             max_size=MOST_CONNECTIONS,
             timeout=WAIT_SECONDS,
             configure=self._configure,
-            check=ConnectionPool.check_connection,
+            check=_check,
+            reset=_note_use,
             name="memrl",
             open=True,
         )
@@ -82,7 +87,7 @@ class Server:
                     raise StoreNotFoundError(f"there is no memory bank at {self.place}")
                 with raw.transaction():
                     # One bank at a time: two would make the same extension.
-                    self._lock(db, self._key("schema"))
+                    self._lock(db, "schema")
                     make_schema(db, schema)
                     self._configure(raw)
                     migrate(db, version_of(db, schema, self.place))
@@ -156,11 +161,12 @@ class Server:
 
     def _take_turn(self, db: PostgresConnection, namespaces: tuple[str, ...]) -> None:
         if namespaces and self._knows_model(db):
-            self._lock(db, self._key("bank"), shared=True)
-            for key in sorted(self._key("namespace", name) for name in namespaces):
-                self._lock(db, key)
+            keys = sorted(self._key("namespace", name) for name in namespaces)
+            locks = ", ".join(["pg_advisory_xact_lock(?)"] * len(keys))
+            shared = "pg_advisory_xact_lock_shared(?)"
+            db.execute(f"SELECT {shared}, {locks}", (self._key("bank"), *keys))
         else:
-            self._lock(db, self._key("bank"))
+            self._lock(db, "bank")
 
     def _knows_model(self, db: PostgresConnection) -> bool:
         """Whether the bank has its embedding model, which it keeps from then on."""
@@ -192,9 +198,9 @@ class Server:
         sql = "SELECT pg_try_advisory_lock(?)"
         return bool(db.execute(sql, (self._key(*parts),)).fetchone()[0])
 
-    def _lock(self, db: PostgresConnection, key: int, *, shared: bool = False) -> None:
+    def _lock(self, db: PostgresConnection, *parts: str) -> None:
         """Wait for a lock that lasts until the transaction ends."""
-        db.execute(f"SELECT pg_advisory_xact_lock{'_shared' if shared else ''}(?)", (key,))
+        db.execute("SELECT pg_advisory_xact_lock(?)", (self._key(*parts),))
 
     def _key(self, *parts: str) -> int:
         """A number for a lock; equal ones of different names only wait for each other."""
@@ -222,3 +228,17 @@ class Server:
 
     def _translate(self) -> AbstractContextManager[None]:
         return translated(self.place, WAIT_SECONDS)
+
+
+_used: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
+
+
+def _note_use(raw: Connection) -> None:
+    """Remember that a connection has just worked."""
+    _used[raw] = time.monotonic()
+
+
+def _check(raw: Connection) -> None:
+    """Ask a connection that was idle whether the server still answers."""
+    if time.monotonic() - _used.get(raw, -FRESH_SECONDS) >= FRESH_SECONDS:
+        ConnectionPool.check_connection(raw)
