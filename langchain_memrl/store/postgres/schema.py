@@ -14,7 +14,7 @@ from langchain_memrl.errors import (
 )
 from langchain_memrl.store import counters
 from langchain_memrl.store.meta import get_meta, set_meta
-from langchain_memrl.store.postgres.connection import PostgresConnection
+from langchain_memrl.store.postgres.connection import Connection, PostgresConnection
 
 FORMAT = "format"
 TRIGGER = re.compile(r"(\w+) (AFTER|BEFORE) (\w+)( OF [\w, ]+)? ON (\w+)(?: WHEN (.+))?", re.DOTALL)
@@ -158,6 +158,20 @@ def _triggers() -> Iterator[str]:
         yield (
             f"CREATE TRIGGER {name} {when} {event}{columns or ''} ON {table} FOR EACH ROW "
             f"{f'WHEN ({condition})' if condition else ''} EXECUTE FUNCTION {name}()"
+        )
+
+
+def check_encoding(raw: Connection, place: str) -> None:
+    """Refuse a database that cannot keep every text.
+
+    Raises:
+        StoreError: It is not in UTF-8.
+    """
+    encoding = raw.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise StoreError(
+            f"{place} keeps texts as {encoding}; a bank needs UTF8: "
+            "CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
         )
 
 
