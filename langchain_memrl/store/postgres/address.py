@@ -2,7 +2,7 @@
 
 import re
 from typing import Any, NamedTuple
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -52,11 +52,8 @@ def parse_address(location: str) -> Address:
     Raises:
         ConfigError: It is no connection string, or the schema's name is unusable.
     """
-    try:
-        parts = urlsplit(location)
-    except ValueError:  # whose text may quote the password
-        raise ConfigError(UNREADABLE) from None
-    options = parts.query.split("&")
+    start, _, query = location.partition("?")
+    options = query.split("&") if query else []
     chosen = [part for part in options if part.startswith(SCHEMA_OPTION)]
     schema = unquote(chosen[-1].removeprefix(SCHEMA_OPTION)) if chosen else DEFAULT_SCHEMA
     if not SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
@@ -64,11 +61,13 @@ def parse_address(location: str) -> Address:
             f"the schema is {schema!r}; expected small letters, digits and underscores, at most "
             "63, not beginning with a digit or pg_"
         )
-    query = "&".join(part for part in options if part not in chosen)
+    rest = "&".join(part for part in options if part not in chosen)
     try:
-        known = conninfo_to_dict(urlunsplit(parts._replace(query=query)))
-    except psycopg.ProgrammingError:
+        known = conninfo_to_dict(f"{start}?{rest}" if rest else start)
+    except psycopg.ProgrammingError:  # whose text may quote the password
         raise ConfigError(UNREADABLE) from None
+    if not all(port.isdecimal() for port in str(known.get("port") or "0").split(",")):
+        raise ConfigError(UNREADABLE)
     settings: dict[str, Any] = {**DEFAULTS, **known, "client_encoding": "UTF8"}
     conninfo = make_conninfo(**settings)
     host = known.get("host") or known.get("hostaddr") or "localhost"

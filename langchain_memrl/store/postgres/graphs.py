@@ -9,6 +9,7 @@ import hashlib
 import logging
 import os
 import threading
+import time
 from contextlib import suppress
 
 import psycopg
@@ -26,6 +27,9 @@ LARGE_NUMBERS = 8_000_000
 MOST_FULL, MOST_HALF = 2000, 4000
 """Up to how many dimensions pgvector makes graphs: of float32, and of float16 numbers."""
 CLOSE_SECONDS = 5.0
+KNOWN_SECONDS = 30.0
+"""So long what was found out about a namespace is believed: a search stays right without it."""
+MOST_KNOWN = 10_000
 
 
 def kind_of(dimension: int) -> str:
@@ -48,6 +52,7 @@ class Graphs:
         self._exact = exact
         self._process = os.getpid()
         self._is_closed = False
+        self._known: dict[tuple[str, int], tuple[bool, float]] = {}
         self._building: threading.Thread | None = None
         self._connection: Connection | None = None
 
@@ -55,10 +60,15 @@ class Graphs:
         """Whether a namespace has a graph; a large one that has none gets one."""
         if self._exact or dimension > MOST_HALF:
             return False
+        known, until = self._known.get((namespace, dimension), (False, 0.0))
+        if time.monotonic() < until:
+            return known
         size, valid = self._state(db, namespace, dimension)
-        if valid is None and size * dimension < LARGE_NUMBERS:
-            return False
-        if not valid and not self._server.read_only:
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[namespace, dimension] = bool(valid), time.monotonic() + KNOWN_SECONDS
+        is_wanted = size * dimension >= LARGE_NUMBERS or valid is False
+        if is_wanted and not valid and not self._server.read_only:
             self._build_later(namespace, dimension)
         return bool(valid)
 
@@ -105,6 +115,7 @@ class Graphs:
                         _create(raw, name, namespace, dimension)
             finally:
                 self._connection = None
+                self._known.pop((namespace, dimension), None)
 
     def build_all(self, dimension: int) -> None:
         """Build what is missing, for every large namespace, now."""

@@ -17,6 +17,7 @@ from langchain_memrl.store.meta import get_meta, set_meta
 from langchain_memrl.store.postgres.connection import Connection, PostgresConnection
 
 FORMAT = "format"
+EXTENSION = "vector"
 TRIGGER = re.compile(r"(\w+) (AFTER|BEFORE) (\w+)( OF [\w, ]+)? ON (\w+)(?: WHEN (.+))?", re.DOTALL)
 
 TEXT = 'TEXT COLLATE "C"'
@@ -230,10 +231,11 @@ def make_schema(db: PostgresConnection, schema: str) -> None:
     Raises:
         StoreError: The server does not have pgvector.
     """
-    db.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+    if not db.execute("SELECT 1 FROM pg_namespace WHERE nspname = ?", (schema,)).fetchone():
+        db.execute(f'CREATE SCHEMA "{schema}"')  # even IF NOT EXISTS takes the right to make one
     if extension_schema(db) is None:
-        sql = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
-        if db.execute(sql).fetchone() is None:
+        sql = "SELECT 1 FROM pg_available_extensions WHERE name = ?"
+        if db.execute(sql, (EXTENSION,)).fetchone() is None:
             raise StoreError(
                 "this PostgreSQL server lacks pgvector; install it there "
                 "(Debian: postgresql-18-pgvector), or choose a server that has it"
@@ -245,6 +247,7 @@ def extension_schema(db: PostgresConnection) -> str | None:
     """The schema that pgvector is installed in, or None."""
     row = db.execute(
         "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace "
-        "WHERE e.extname = 'vector'"
+        "WHERE e.extname = ?",
+        (EXTENSION,),
     ).fetchone()
     return None if row is None else str(row[0])

@@ -9,6 +9,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any
 
 import psycopg
 
@@ -116,7 +117,7 @@ class Server:
     @contextmanager
     def one_state(self, *, doubted: bool = False) -> Iterator[PostgresConnection]:
         """See `Rows.one_state`."""
-        with self.read() as db, _transaction(db, ONE_STATE):
+        with self.read() as db, self._transaction(db, ONE_STATE):
             yield db
 
     def snapshot(self) -> AbstractContextManager[PostgresConnection]:
@@ -131,7 +132,7 @@ class Server:
         with self.alone() as db:
             if not (namespaces and self._knows_model(db)):
                 namespaces = ()
-            with _transaction(db, f"{SEVERAL_STATES}; {self._turn(namespaces)}"):
+            with self._transaction(db, SEVERAL_STATES, *self._turn(namespaces)):
                 yield db
                 if db.has_new_intents:
                     self.copy_vectors(db, namespaces)
@@ -154,13 +155,14 @@ class Server:
                 [(id, space, numbers(to_vector(blob))) for id, space, blob in found.fetchall()],
             )
 
-    def _turn(self, namespaces: tuple[str, ...]) -> str:
-        """The statement that waits for these namespaces; none named: for the whole bank."""
+    def _turn(self, namespaces: tuple[str, ...]) -> Iterator[str]:
+        """The locks of these namespaces; none named: of the whole bank."""
         if not namespaces:
-            return f"SELECT pg_advisory_xact_lock({self._key('bank')})"
-        keys = sorted(self._key("namespace", name) for name in namespaces)
-        locks = ", ".join(f"pg_advisory_xact_lock({key})" for key in keys)
-        return f"SELECT pg_advisory_xact_lock_shared({self._key('bank')}), {locks}"
+            yield f"pg_advisory_xact_lock({self._key('bank')})"
+            return
+        yield f"pg_advisory_xact_lock_shared({self._key('bank')})"
+        for key in sorted(self._key("namespace", name) for name in namespaces):
+            yield f"pg_advisory_xact_lock({key})"
 
     def _knows_model(self, db: PostgresConnection) -> bool:
         """Whether the bank has its embedding model, which it keeps from then on."""
@@ -198,6 +200,34 @@ class Server:
         digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
         return int.from_bytes(digest, "big", signed=True)
 
+    @contextmanager
+    def _transaction(self, db: PostgresConnection, begin: str, *locks: str) -> Iterator[None]:
+        """One transaction; it begins, and gets its locks, in one round trip.
+
+        Raises:
+            StoreError: The connection looks elsewhere: what was set for it was set for another one.
+        """
+        try:
+            cursor = db.raw.execute(f"{begin}; SELECT {', '.join(('current_schema()', *locks))}")
+            while cursor.nextset():
+                pass
+            self._check_schema(cursor.fetchone())
+            yield
+            ended = db.raw.execute("COMMIT").statusmessage
+        except BaseException:
+            with suppress(psycopg.Error):
+                db.raw.execute("ROLLBACK")
+            raise
+        if ended != "COMMIT":
+            raise StoreError(f"{self.place}: a statement failed; nothing of this call was written")
+
+    def _check_schema(self, found: tuple[Any, ...] | None) -> None:
+        if found is None or found[0] != self.address.schema:
+            raise StoreError(
+                f"{self.place}: a connection pooler mixes up sessions; let it keep one server "
+                "connection per session (PgBouncer: pool_mode = session), or connect directly"
+            )
+
     # --- open and closed ------------------------------------------------------------------------
 
     def check_open(self) -> None:
@@ -218,18 +248,3 @@ class Server:
 
     def _translate(self) -> AbstractContextManager[None]:
         return translated(self.place)
-
-
-@contextmanager
-def _transaction(db: PostgresConnection, beginning: str) -> Iterator[None]:
-    """One transaction; `beginning` opens it, and whatever has to come first, in one round trip."""
-    try:
-        db.raw.execute(beginning)
-        yield
-        ended = db.raw.execute("COMMIT").statusmessage
-    except BaseException:
-        with suppress(psycopg.Error):
-            db.raw.execute("ROLLBACK")
-        raise
-    if ended != "COMMIT":
-        raise StoreError("a statement of the transaction failed; nothing of this call was written")
