@@ -1,5 +1,7 @@
 """From a folder to a server and back: nothing changes on the way."""
 
+import json
+
 import pytest
 from fakes import FakeEmbeddings
 
@@ -106,7 +108,10 @@ def test_what_both_export_after_the_same_import_is_the_same(origin, folder, tmp_
         file = tmp_path / f"{number}.jsonl"
         with EpisodicMemory.import_jsonl(tmp_path / "dump.jsonl", place) as memory:
             memory.export_jsonl(file)
-        exported.append(sorted(file.read_text("utf-8").splitlines()))
+        lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+        for line in lines:
+            line.pop("change", None)  # counted only where there are index files
+        exported.append(sorted(map(repr, lines)))
     assert exported[0] == exported[1]
 
 
