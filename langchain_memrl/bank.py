@@ -211,7 +211,6 @@ class Bank:
         """Phase A for each task; None for a blank task and in an empty namespace."""
         compile_filter(filter)  # a bad filter is an error even where nothing is searched
         excluded = check_texts("exclude_intents", exclude_intents)
-        self._notices.recalled(task.episode_id for task in tasks)
         searched = [task for task in tasks if not is_blank(task.intent)]
         texts = [task.intent for task in searched]
         known = self._store.intent_vectors(space, texts)

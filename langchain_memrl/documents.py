@@ -19,6 +19,7 @@ from langchain_memrl.errors import InputError
 from langchain_memrl.inputs import check_text
 from langchain_memrl.ranking import choose_memories, document_settings, present
 from langchain_memrl.requests import check_tasks
+from langchain_memrl.shortlist import Shortlist
 from langchain_memrl.steps import Steps, awaitable, blocking
 from langchain_memrl.store.base import Pool
 from langchain_memrl.store.documents import document_memory_id, key_of_id
@@ -100,7 +101,8 @@ class Documents(Choosing):
             answer = self._store.recorded(space, task.episode_id, task.intent, keys)
         if answer is None:
             pool = _pool(self._known(space, keys, found), found, score_key)
-            answer = choose_memories(space, task, pool, settings, self._rng)
+            shortlist = Shortlist(pool, settings)
+            answer = choose_memories(space, task, shortlist, settings, self._rng)
             answer = replace(answer, document_keys=keys)
         if record:
             (answer,) = self._store.record([answer])

@@ -51,6 +51,8 @@ class EpisodicMemory(Documents):
         epsilon: float = 0.0,
         holdout: float = 0.0,
         stop_when_harmful: bool = False,
+        distinct: bool = True,
+        max_per_source: int | None = None,
         namespace: str | None = None,
         filter: Mapping[str, Any] | None = None,
         exclude_intents: Sequence[str] = (),
@@ -78,6 +80,8 @@ class EpisodicMemory(Documents):
             epsilon: Chance that the whole choice is random, in [0, 1].
             holdout: Share of the episodes, drawn at random, in which nothing is shown; see `lift`.
             stop_when_harmful: Show nothing any more once memories have been found to harm.
+            distinct: Prefer lessons that differ; near-identical ones only fill up.
+            max_per_source: How many of the k may have the same `source`, at most.
             namespace: Where to look; this memory's own by default.
             filter: Which memories may be chosen, for example `{"outcome": "success"}`.
             exclude_intents: Intent texts that may not be recalled.
@@ -103,6 +107,8 @@ class EpisodicMemory(Documents):
             epsilon,
             holdout,
             stop_when_harmful,
+            distinct,
+            max_per_source,
         )
         space, tasks = self._space(namespace), check_tasks([intent], [episode_id])
         recalls = yield from self._choose(
@@ -131,7 +137,7 @@ class EpisodicMemory(Documents):
             filter: Which memories may be chosen.
             exclude_intents: Intent texts that no task may recall.
             record: False leaves recording to later calls of `record`.
-            **settings: `k` to `stop_when_harmful`, as in `recall`.
+            **settings: `k` to `max_per_source`, as in `recall`.
 
         Returns:
             One recall per task, in order.

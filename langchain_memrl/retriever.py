@@ -23,7 +23,8 @@ from langchain_memrl.types import Normalization, Recall
 
 PER_CALL = ("filter", "exclude_intents", "episode_id")
 SEARCH = (
-    *("fetch_k", "score_threshold", "holdout", "stop_when_harmful", "filter"),
+    *("fetch_k", "score_threshold", "holdout", "stop_when_harmful"),
+    *("distinct", "max_per_source", "filter"),
     "exclude_intents",  # per call only
 )
 RANKING = ("id_key", "score_key")
@@ -92,6 +93,10 @@ class MemRLRetriever(BaseRetriever):
     """Share of the episodes, drawn at random, in which nothing is shown, for `memory.lift`."""
     stop_when_harmful: bool = False
     """Whether nothing is shown any more once memories have been found to harm."""
+    distinct: bool = True
+    """Whether lessons that differ are preferred to near-identical ones."""
+    max_per_source: int | None = None
+    """How many of the k may have the same source, at most; None for any number."""
     filter: Mapping[str, Any] | None = None
     """Which memories may be chosen."""
     namespace: str | FromConfig | None = Field(default=None)

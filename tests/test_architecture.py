@@ -23,6 +23,7 @@ LAYERS = (
     ("core", "notices", "prompts"),
     ("store",),
     ("as_documents", "embedding", "from_config", "requests", "steps"),
+    ("shortlist",),
     ("ranking",),
     ("bank",),
     ("operations",),

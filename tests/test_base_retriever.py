@@ -342,6 +342,7 @@ async def test_the_graph_shows_documents_and_rewards_those_that_reached_the_prom
     [
         *({"fetch_k": 20}, {"score_threshold": 0.5}, {"filter": {"outcome": "success"}}),
         *({"holdout": 0.1}, {"stop_when_harmful": True}),
+        *({"distinct": False}, {"max_per_source": 2}),
     ],
 )
 def test_settings_of_a_search_in_the_bank_are_refused(memory, setting):
