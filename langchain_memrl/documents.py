@@ -18,7 +18,6 @@ from langchain_memrl.choosing import Choosing
 from langchain_memrl.errors import InputError
 from langchain_memrl.inputs import check_text
 from langchain_memrl.ranking import choose_memories, document_settings, present
-from langchain_memrl.requests import check_tasks
 from langchain_memrl.shortlist import Shortlist
 from langchain_memrl.steps import Steps, awaitable, blocking
 from langchain_memrl.store.base import Pool
@@ -92,7 +91,7 @@ class Documents(Choosing):
         """
         yield from ()
         settings = document_settings(k, q_weight, normalization, epsilon)
-        space, (task,) = self._space(namespace), check_tasks([intent], [episode_id])
+        space, (task,) = self._space(namespace), self._tasks([intent], [episode_id])
         self._notices.recalled([episode_id])
         self._notices.offered(len(documents), k)
         keys, found = _identify(space, documents, id_key)

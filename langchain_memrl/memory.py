@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from langchain_memrl.config import RecallConfig
 from langchain_memrl.documents import Documents
-from langchain_memrl.requests import check_memory, check_reward, check_tasks
+from langchain_memrl.requests import check_reward
 from langchain_memrl.steps import Steps, awaitable, blocking
 from langchain_memrl.types import Memory, Normalization, Outcome, Recall, Reinforcement
 
@@ -110,7 +110,7 @@ class EpisodicMemory(Documents):
             distinct,
             max_per_source,
         )
-        space, tasks = self._space(namespace), check_tasks([intent], [episode_id])
+        space, tasks = self._space(namespace), self._tasks([intent], [episode_id])
         recalls = yield from self._choose(
             space, tasks, settings, filter, exclude_intents, record=record
         )
@@ -142,7 +142,7 @@ class EpisodicMemory(Documents):
         Returns:
             One recall per task, in order.
         """
-        space, tasks = self._space(namespace), check_tasks(intents, episode_ids)
+        space, tasks = self._space(namespace), self._tasks(intents, episode_ids)
         return (
             yield from self._choose(
                 space, tasks, RecallConfig(**settings), filter, exclude_intents, record=record
@@ -279,7 +279,7 @@ class EpisodicMemory(Documents):
             The memories that stand, in order.
         """
         space = self._space(namespace)
-        drafts = [check_memory(space, **memory) for memory in memories]
+        drafts = self._drafts(space, memories)
         vectors, model = yield from self._vectors(space, [draft.intent for draft in drafts])
         ids = self._store.remember(drafts, vectors, model)
         return self._existing(space, ids)

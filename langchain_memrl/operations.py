@@ -86,9 +86,9 @@ class Operations(Bank):
         """
         changes: dict[str, Any] = {}
         if lesson is not None:
-            changes["lesson"] = check_text("lesson", lesson)
+            changes["lesson"] = check_text("lesson", self.redactor.text("lesson", lesson))
         if metadata is not None:
-            changes["metadata"] = check_metadata(metadata)
+            changes["metadata"] = check_metadata(self.redactor.metadata(metadata))
         if not changes:
             raise InputError("update got nothing to change; expected lesson=... or metadata=...")
         space = self._space(namespace)

@@ -20,7 +20,7 @@ PACKAGE = "langchain_memrl"
 LAYERS = (
     ("errors", "types"),
     ("callables", "config", "explaining", "importing", "inputs", "reports"),
-    ("core", "notices", "prompts"),
+    ("core", "notices", "prompts", "redaction"),
     ("store",),
     ("as_documents", "embedding", "from_config", "requests", "steps"),
     ("shortlist",),
@@ -28,6 +28,7 @@ LAYERS = (
     ("bank",),
     ("operations",),
     ("copies",),
+    ("pools",),
     ("episodes",),
     ("lifts",),
     ("choosing",),
