@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -151,11 +152,14 @@ class Learner:
         Raises:
             SummaryError: The reply is no lesson.
         """
-        return check_lesson(call(self._summarizer, attempt))
+        return check_lesson(call(self._summarizer, self._with_key(attempt)))
 
     async def alesson(self, attempt: Attempt) -> str | None:
         """The same, awaited."""
-        return check_lesson(await acall(self._summarizer, attempt))
+        return check_lesson(await acall(self._summarizer, self._with_key(attempt)))
+
+    def _with_key(self, attempt: Attempt) -> Attempt:
+        return replace(attempt, fence_key=self.memory.fence_key)
 
 
 def _redacted_lesson(memory: EpisodicMemory, lesson: str | None, attempt: Attempt) -> str | None:
@@ -250,7 +254,8 @@ def summarize_pending(
     """
     done = 0
     for raw in memory.list(raw=True, limit=limit):
-        attempt = Attempt(raw.intent, raw.trajectory, raw.trajectory, raw.outcome, None)
+        texts = (raw.intent, raw.trajectory, raw.trajectory)
+        attempt = Attempt(*texts, raw.outcome, None, memory.fence_key)
         lesson = _redacted_lesson(memory, check_lesson(call(summarizer, attempt)), attempt)
         if lesson is not None:
             memory.already_redacted().update(raw.id, lesson=lesson)

@@ -19,7 +19,7 @@ PACKAGE = "langchain_memrl"
 # planned.
 LAYERS = (
     ("errors", "types"),
-    ("callables", "config", "explaining", "importing", "inputs", "reports"),
+    ("callables", "config", "explaining", "fencing", "importing", "inputs", "reports"),
     ("core", "notices", "prompts", "redaction"),
     ("store",),
     ("as_documents", "embedding", "from_config", "requests", "steps"),

@@ -7,7 +7,7 @@ from canaries import CANARY, files_with, redact
 
 @pytest.fixture
 def form(request):
-    """Both forms are run where a test asks for them itself."""
+    """Blocking, unless a test names the forms itself: only some run both."""
     return getattr(request, "param", "blocking")
 
 

@@ -316,10 +316,6 @@ def fails(text):
 
 WRITES = {
     "remember": lambda memory: memory.remember("a task", "a lesson"),
-    "lesson": lambda memory: (
-        memory.already_redacted().in_namespace("default")
-        and memory.remember("a task", "a lesson", trajectory="x")
-    ),
     "hold": lambda memory: memory.hold("h", intent="a task", trajectory="did it"),
     "recall": lambda memory: memory.recall("a task", episode_id="e"),
     "recall_many": lambda memory: memory.recall_many(["a task"], episode_ids=["e"]),
