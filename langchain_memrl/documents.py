@@ -16,7 +16,7 @@ from langchain_core.documents import Document
 
 from langchain_memrl.choosing import Choosing
 from langchain_memrl.errors import InputError
-from langchain_memrl.inputs import check_text
+from langchain_memrl.inputs import check_text, told
 from langchain_memrl.ranking import choose_memories, document_settings, present
 from langchain_memrl.shortlist import Shortlist
 from langchain_memrl.steps import Steps, awaitable, blocking
@@ -193,7 +193,7 @@ def _pool(
 def _score_of(document: Document, key: ScoreKey) -> float:
     score = _read(document, "score_key", key)
     if isinstance(score, bool) or not isinstance(score, Real) or not math.isfinite(score):
-        raise InputError(f"score_key gave {score!r} for a document; expected a finite number")
+        raise InputError(f"score_key gave {told(score)} for a document; expected a finite number")
     return float(score)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from langchain_memrl.errors import InputError
-from langchain_memrl.inputs import check_count, check_name, check_text
+from langchain_memrl.inputs import check_count, check_name, check_text, told
 from langchain_memrl.pools import Pools
 from langchain_memrl.ranking import as_record
 from langchain_memrl.requests import check_reward, new_id
@@ -156,5 +156,5 @@ class Episodes(Pools):
 
 def _seconds(time: timedelta) -> float:
     if not isinstance(time, timedelta) or time < timedelta(0):
-        raise InputError(f"older_than is {time!r}; expected a timedelta of at least 0")
+        raise InputError(f"older_than is {told(time)}; expected a timedelta of at least 0")
     return time.total_seconds()

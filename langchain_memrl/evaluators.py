@@ -26,6 +26,7 @@ from langchain_memrl import prompts
 from langchain_memrl.config import LearningConfig
 from langchain_memrl.errors import RewardError, VerdictError
 from langchain_memrl.fencing import fence_of
+from langchain_memrl.inputs import told
 from langchain_memrl.types import Outcome, Verdict
 
 State = Mapping[str, Any]
@@ -226,9 +227,10 @@ def settle(judgement: Any, learning: LearningConfig) -> Verdict:
     """
     verdict = judgement if isinstance(judgement, Verdict) else Verdict(judgement)
     if verdict.outcome not in (None, *get_args(Outcome)):
-        raise RewardError(f"outcome is {verdict.outcome!r}; expected one of {get_args(Outcome)}")
+        expected = f"expected one of {get_args(Outcome)}"
+        raise RewardError(f"outcome is {told(verdict.outcome)}; {expected}")
     if verdict.scale not in ("reward", "unit"):
-        raise RewardError(f'scale is {verdict.scale!r}; expected "reward" or "unit"')
+        raise RewardError(f'scale is {told(verdict.scale)}; expected "reward" or "unit"')
     value = verdict.reward
     if value is None:
         reward = None

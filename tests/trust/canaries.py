@@ -42,4 +42,5 @@ def causes(error):
     """An error and everything it was raised from."""
     while error is not None:
         yield error
-        error = error.__cause__ or error.__context__
+        hidden = error.__suppress_context__
+        error = error.__cause__ or (None if hidden else error.__context__)
