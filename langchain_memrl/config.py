@@ -41,6 +41,9 @@ class RecallConfig:
             can tell what memories are worth. The same episode is always on the same side.
         stop_when_harmful: Whether nothing is shown any more once memories have been found to harm:
             once the interval of `lift` lies below zero.
+        distinct: Whether memories whose lessons are near-identical count as one while there are
+            others to choose: of each such group the best comes first (see `core/likeness.py`).
+        max_per_source: At most so many of the k may have the same `Memory.source`; None for any.
 
     Raises:
         ConfigError: When a value is out of its range.
@@ -54,6 +57,8 @@ class RecallConfig:
     epsilon: float = 0.0
     holdout: float = 0.0
     stop_when_harmful: bool = False
+    distinct: bool = True
+    max_per_source: int | None = None
 
     def __post_init__(self) -> None:
         _require(_is_count(self.k), "k", self.k, "a whole number of at least 1")
@@ -68,8 +73,16 @@ class RecallConfig:
         for name in ("q_weight", "epsilon", "holdout"):
             value = getattr(self, name)
             _require(_is_number(value) and 0 <= value <= 1, name, value, "a number in [0, 1]")
-        stop = self.stop_when_harmful
-        _require(isinstance(stop, bool), "stop_when_harmful", stop, "True or False")
+        for name in ("stop_when_harmful", "distinct"):
+            value = getattr(self, name)
+            _require(isinstance(value, bool), name, value, "True or False")
+        most = self.max_per_source
+        _require(
+            most is None or _is_count(most),
+            "max_per_source",
+            most,
+            "a whole number of at least 1, or None",
+        )
         allowed = get_args(Normalization)
         _require(
             self.normalization in allowed, "normalization", self.normalization, f"one of {allowed}"
@@ -77,13 +90,13 @@ class RecallConfig:
 
 
 PRESETS: dict[str, RecallConfig] = {
-    "alfworld": RecallConfig(score_threshold=0.62, fetch_k=5, k=3),
-    "bigcodebench": RecallConfig(score_threshold=0.38),
-    "hle": RecallConfig(score_threshold=0.25, fetch_k=5, k=3),
-    "lifelong-db": RecallConfig(score_threshold=0.37),
-    "lifelong-os": RecallConfig(score_threshold=0.50),
+    "alfworld": RecallConfig(score_threshold=0.62, fetch_k=5, k=3, distinct=False),
+    "bigcodebench": RecallConfig(score_threshold=0.38, distinct=False),
+    "hle": RecallConfig(score_threshold=0.25, fetch_k=5, k=3, distinct=False),
+    "lifelong-db": RecallConfig(score_threshold=0.37, distinct=False),
+    "lifelong-os": RecallConfig(score_threshold=0.50, distinct=False),
 }
-"""The paper's settings per benchmark (its fixed thresholds, k1 and k2)."""
+"""The paper's settings per benchmark (its fixed thresholds, k1 and k2; no choice of lessons)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from langchain_memrl.config import RecallConfig
 from langchain_memrl.documents import Documents
-from langchain_memrl.requests import check_memory, check_reward, check_tasks
+from langchain_memrl.requests import check_reward
 from langchain_memrl.steps import Steps, awaitable, blocking
 from langchain_memrl.types import Memory, Normalization, Outcome, Recall, Reinforcement
 
@@ -51,6 +51,8 @@ class EpisodicMemory(Documents):
         epsilon: float = 0.0,
         holdout: float = 0.0,
         stop_when_harmful: bool = False,
+        distinct: bool = True,
+        max_per_source: int | None = None,
         namespace: str | None = None,
         filter: Mapping[str, Any] | None = None,
         exclude_intents: Sequence[str] = (),
@@ -78,6 +80,8 @@ class EpisodicMemory(Documents):
             epsilon: Chance that the whole choice is random, in [0, 1].
             holdout: Share of the episodes, drawn at random, in which nothing is shown; see `lift`.
             stop_when_harmful: Show nothing any more once memories have been found to harm.
+            distinct: Prefer lessons that differ; near-identical ones only fill up.
+            max_per_source: How many of the k may have the same `source`, at most.
             namespace: Where to look; this memory's own by default.
             filter: Which memories may be chosen, for example `{"outcome": "success"}`.
             exclude_intents: Intent texts that may not be recalled.
@@ -103,8 +107,10 @@ class EpisodicMemory(Documents):
             epsilon,
             holdout,
             stop_when_harmful,
+            distinct,
+            max_per_source,
         )
-        space, tasks = self._space(namespace), check_tasks([intent], [episode_id])
+        space, tasks = self._space(namespace), self._tasks([intent], [episode_id])
         recalls = yield from self._choose(
             space, tasks, settings, filter, exclude_intents, record=record
         )
@@ -131,12 +137,12 @@ class EpisodicMemory(Documents):
             filter: Which memories may be chosen.
             exclude_intents: Intent texts that no task may recall.
             record: False leaves recording to later calls of `record`.
-            **settings: `k` to `stop_when_harmful`, as in `recall`.
+            **settings: `k` to `max_per_source`, as in `recall`.
 
         Returns:
             One recall per task, in order.
         """
-        space, tasks = self._space(namespace), check_tasks(intents, episode_ids)
+        space, tasks = self._space(namespace), self._tasks(intents, episode_ids)
         return (
             yield from self._choose(
                 space, tasks, RecallConfig(**settings), filter, exclude_intents, record=record
@@ -274,7 +280,7 @@ class EpisodicMemory(Documents):
             The memories that stand, in order.
         """
         space = self._space(namespace)
-        drafts = [check_memory(space, **memory) for memory in memories]
+        drafts = self._drafts(space, memories)
         vectors, model = yield from self._vectors(space, [draft.intent for draft in drafts])
         ids = self._store.remember(drafts, vectors, model)
         return self._existing(space, ids)

@@ -6,7 +6,7 @@ from typing import Any
 from langchain_memrl.bank import Bank
 from langchain_memrl.config import LearningConfig
 from langchain_memrl.errors import InputError
-from langchain_memrl.inputs import check_count, check_metadata, check_name, check_text
+from langchain_memrl.inputs import check_count, check_metadata, check_name, check_text, told
 from langchain_memrl.reports import QChange, Stats, Verification
 from langchain_memrl.types import Memory
 
@@ -86,9 +86,9 @@ class Operations(Bank):
         """
         changes: dict[str, Any] = {}
         if lesson is not None:
-            changes["lesson"] = check_text("lesson", lesson)
+            changes["lesson"] = check_text("lesson", self.redactor.text("lesson", lesson))
         if metadata is not None:
-            changes["metadata"] = check_metadata(metadata)
+            changes["metadata"] = check_metadata(self.redactor.metadata(metadata))
         if not changes:
             raise InputError("update got nothing to change; expected lesson=... or metadata=...")
         space = self._space(namespace)
@@ -191,7 +191,7 @@ class Operations(Bank):
             The ids forgotten (or that would be); pinned memories are never among them.
         """
         if isinstance(max_q, bool) or not isinstance(max_q, int | float) or max_q != max_q:
-            raise InputError(f"max_q is {max_q!r}; expected a number")
+            raise InputError(f"max_q is {told(max_q)}; expected a number")
         if check_count("min_updates", min_updates) < 1:
             raise InputError("min_updates is 0; expected at least 1")
         space = self._space(namespace)

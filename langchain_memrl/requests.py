@@ -7,7 +7,7 @@ from langchain_core.utils.uuid import uuid7
 
 from langchain_memrl.config import LearningConfig
 from langchain_memrl.errors import InputError
-from langchain_memrl.inputs import check_metadata, check_name, check_text
+from langchain_memrl.inputs import check_metadata, check_name, check_text, told
 from langchain_memrl.store.base import NewMemory, RewardEntry
 from langchain_memrl.types import Outcome
 
@@ -117,7 +117,7 @@ def check_memory(
         InputError: An unusable text, outcome, name or metadata.
     """
     if outcome not in get_args(Outcome):
-        raise InputError(f"outcome is {outcome!r}; expected one of {get_args(Outcome)}")
+        raise InputError(f"outcome is {told(outcome)}; expected one of {get_args(Outcome)}")
     raw = lesson is None
     return NewMemory(
         id=new_id(),

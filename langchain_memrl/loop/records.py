@@ -2,7 +2,9 @@
 
 import hashlib
 import logging
+import traceback
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -11,9 +13,27 @@ from langgraph.runtime import get_runtime
 
 from langchain_memrl.errors import MemRLError
 from langchain_memrl.learner import State
+from langchain_memrl.redaction import Redactor
 from langchain_memrl.summarizers import Attempt
+from langchain_memrl.types import Recall, ShownMemory
 
 logger = logging.getLogger("langchain_memrl")
+
+
+def turn_of(recall: Recall, shown: Sequence[ShownMemory]) -> dict[str, Any]:
+    """A state that starts an episode, without anything of an earlier turn."""
+    return {
+        "episode_id": recall.episode_id,
+        "namespace": recall.namespace,
+        "intent": recall.intent,
+        "memories": [asdict(memory) for memory in shown],
+        "reward": None,
+        "outcome": "unknown",
+        "trajectory": "",
+        "answer": "",
+        "lesson": None,
+        "memory_id": None,
+    }
 
 
 def attempt_of(state: State) -> Attempt:
@@ -82,7 +102,7 @@ def warn_without_checkpointer() -> None:
         )
 
 
-def why_raw(error: Exception, episode_id: str) -> str:
+def why_raw(error: Exception, episode_id: str, redactor: Redactor) -> str:
     """Log that a summariser failed, and the reason that may be shown.
 
     What others raise may quote what they read; our own errors never do.
@@ -92,7 +112,9 @@ def why_raw(error: Exception, episode_id: str) -> str:
         type(error).__name__,
         episode_id,
     )
-    logger.debug("why the summariser failed", exc_info=error)
+    if logger.isEnabledFor(logging.DEBUG):
+        told = "".join(traceback.format_exception(error))
+        logger.debug("why the summariser failed:\n%s", redactor.text("an error", told))
     return str(error) if isinstance(error, MemRLError) else type(error).__name__
 
 

@@ -79,6 +79,7 @@ def test_open_takes_the_documented_arguments():
         "read_only": False,
         "seed": None,
         "exact": False,
+        "redact": None,
     }
     assert parameters["embeddings"].kind is inspect.Parameter.KEYWORD_ONLY
 
