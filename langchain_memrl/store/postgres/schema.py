@@ -56,10 +56,12 @@ TABLES = (
         outcome {TEXT} NOT NULL,
         source {TEXT} NOT NULL,
         trust {TEXT} NOT NULL,
+        writer {TEXT} NOT NULL DEFAULT '',
         created_at {TEXT} NOT NULL)""",
     "CREATE INDEX memories_intent ON memories (intent_id)",
     "CREATE INDEX memories_namespace ON memories (namespace, seq)",
-    "CREATE INDEX memories_disabled ON memories (namespace) WHERE disabled = 1",
+    "CREATE INDEX memories_hidden ON memories (namespace) "
+    "WHERE disabled = 1 OR trust = 'untrusted'",
     f"""CREATE TABLE experiences (
         seq BIGINT PRIMARY KEY REFERENCES memories (seq) ON DELETE CASCADE,
         episode_id {TEXT} NOT NULL,
@@ -135,7 +137,7 @@ TABLES = (
 
 
 def m001_first_schema(db: PostgresConnection) -> None:
-    """All of what SQLite's format 3 holds."""
+    """All of what SQLite's format 4 holds."""
     for statement in (*TABLES, *_triggers()):
         db.execute(statement)
 
