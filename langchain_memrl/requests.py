@@ -135,10 +135,15 @@ def check_memory(
         parents=_check_names("parents", parents) or None,
         source=check_name("source", source),
         metadata=check_metadata(metadata),
-        writer=writer if writer == "" else check_name("writer", writer),
+        writer=check_writer(writer),
         trusted=trusted,
         derived_from=_check_names("derived_from", derived_from),
     )
+
+
+def check_writer(writer: str) -> str:
+    """On whose behalf something is written; empty: nobody says."""
+    return writer if writer == "" else check_name("writer", writer)
 
 
 def _check_names(name: str, ids: Sequence[str]) -> tuple[str, ...]:

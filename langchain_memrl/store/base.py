@@ -136,6 +136,7 @@ class HeldAnswer:
     intent: str = field(repr=False)
     trajectory: str = field(repr=False)
     raw_id: str
+    writer: str = ""
 
 
 SAME_MODEL_COSINE = 0.999

@@ -157,6 +157,7 @@ COLUMNS: Mapping[str, Mapping[str, Check]] = {
         "held_intent": _or_none(_text),
         "held_trajectory": _or_none(_text),
         "held_vector": _or_none(_bytes),
+        "held_writer": _or_empty(_name),
         "created_at": _time,
     },
     "recalls": {

@@ -17,6 +17,7 @@ Line = dict[str, Any]
 
 LATER: Mapping[Any, Line] = {
     "memories": {"writer": ""},
+    "episodes": {"held_writer": ""},
     "recalls": {"holdout": 0.0, "withheld": ""},
 }
 """What exports of earlier versions do not say."""

@@ -154,6 +154,7 @@ def m004_writers(connection: SqliteConnection) -> None:
     """On whose behalf a memory was written; which ones a recall does not see."""
     for statement in (
         "ALTER TABLE memories ADD COLUMN writer TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE episodes ADD COLUMN held_writer TEXT NOT NULL DEFAULT ''",
         "DROP INDEX memories_disabled",
         "CREATE INDEX memories_hidden ON memories (namespace) "
         "WHERE disabled = 1 OR trust = 'untrusted'",

@@ -73,8 +73,8 @@ def hold(
     texts, blob = (answer.intent, answer.trajectory), to_blob(vector)
     db.execute(
         "UPDATE episodes SET held_intent = ?, held_trajectory = ?, held_vector = ?, "
-        "held_checksum = ? WHERE seq = ?",
-        (*texts, blob, checksum(*texts, blob), number),
+        "held_checksum = ?, held_writer = ? WHERE seq = ?",
+        (*texts, blob, checksum(*texts, blob), answer.writer, number),
     )
     if known is not None and known.reward is not None:
         write_held(db, answer.namespace, answer.episode_id, answer.raw_id, learning, now)
@@ -89,9 +89,9 @@ def write_held(
     now: str,
 ) -> None:
     """Write the held answer verbatim, without a lesson, unless a memory was written already."""
-    intent, trajectory, blob, kept = db.execute(
-        "SELECT held_intent, held_trajectory, held_vector, held_checksum FROM episodes "
-        "WHERE seq = ?",
+    intent, trajectory, blob, kept, writer = db.execute(
+        "SELECT held_intent, held_trajectory, held_vector, held_checksum, held_writer "
+        "FROM episodes WHERE seq = ?",
         (episode_number(db, namespace, episode_id),),
     ).fetchone()
     known = find_episode(db, namespace, episode_id)
@@ -109,6 +109,7 @@ def write_held(
         parents=known.memory_ids,
         source="agent",
         metadata={},
+        writer=writer,
     )
     remember(db, raw, to_vector(blob), learning, now)
 

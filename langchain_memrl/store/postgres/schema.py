@@ -81,6 +81,7 @@ TABLES = (
         held_trajectory {TEXT},
         created_at {TEXT} NOT NULL,
         held_checksum BIGINT,
+        held_writer {TEXT} NOT NULL DEFAULT '',
         open INTEGER NOT NULL DEFAULT 0,
         UNIQUE (namespace, episode_id))""",
     "CREATE INDEX episodes_open ON episodes (namespace, seq) WHERE open = 1",
