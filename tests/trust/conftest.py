@@ -6,12 +6,6 @@ from canaries import CANARY, files_with, redact
 
 
 @pytest.fixture
-def form(request):
-    """Blocking, unless a test names the forms itself: only some run both."""
-    return getattr(request, "param", "blocking")
-
-
-@pytest.fixture
 def redacting(open_bank):
     """A bank with a redactor."""
     return open_bank(redact=redact)

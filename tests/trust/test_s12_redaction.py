@@ -25,7 +25,7 @@ from langchain_memrl.errors import ConfigError, InputError, MemRLError
 from langchain_memrl.middleware import MemRLMiddleware
 from langchain_memrl.offline import ScriptedChatModel
 
-both_forms = pytest.mark.parametrize("form", ["blocking", "awaited"], indirect=True)
+both_forms = pytest.mark.parametrize("form", ["blocking", "awaited"])
 TASK = secret("reset the router with")
 ASK = {"messages": [("user", TASK)]}
 FREE = {"score_threshold": None}
