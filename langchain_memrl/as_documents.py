@@ -22,6 +22,7 @@ def _marked(scored: ScoredMemory, recall: Recall) -> Document:
         "memrl_updates": scored.memory.updates,
         "memrl_selections": scored.memory.selections,
         "memrl_recall_id": recall.recall_id,
+        "memrl_withheld": recall.withheld,
     }
     document: Document = scored.document
     return document.model_copy(update={"metadata": {**document.metadata, **marks}})

@@ -20,13 +20,13 @@ from langchain_memrl.errors import (
     MemRLError,
     StoreError,
 )
-from langchain_memrl.inputs import check_name, is_blank
+from langchain_memrl.inputs import check_name
 from langchain_memrl.notices import Brake, Notices
 from langchain_memrl.redaction import Redact, Redactor
 from langchain_memrl.requests import Task, check_memory, check_tasks
 from langchain_memrl.store.base import NewMemory
 from langchain_memrl.store.contract import MemoryStore
-from langchain_memrl.store.local import LocalStore
+from langchain_memrl.store.places import open_store
 from langchain_memrl.types import Episode, Memory
 
 DEFAULT_NAMESPACE = "default"
@@ -104,14 +104,9 @@ class Bank:
                 that was changed since it was closed opens, but only `verify` works.
             ConfigError: `learning` differs from the saved settings, or `redact` cannot be called.
         """
-        if isinstance(location, str) and is_blank(location):
-            raise ConfigError('location is blank; expected a folder or ":memory:"')
-        if "://" in str(location):
-            kind = str(location).split("://", 1)[0]
-            raise ConfigError(f'location starts with {kind}://; expected a folder or ":memory:"')
         name = check_name("namespace", namespace)
         Redactor(redact)
-        store = LocalStore(
+        store = open_store(
             location,
             learning=learning,
             create=create,

@@ -38,6 +38,8 @@ class MemRLCompressor(BaseDocumentCompressor):
     around it hands over with the callbacks.
 
     After a reranker, `q_weight=0` and a large `k` change nothing and record what is really shown.
+    Where a step before it holds out, give this one the same `holdout`: an episode draws the same
+    side in both.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -52,6 +54,11 @@ class MemRLCompressor(BaseDocumentCompressor):
     """How similarity and Q are standardised before they are blended."""
     epsilon: float = 0.0
     """Chance that the whole choice is random."""
+    holdout: float = 0.0
+    """Share of the episodes, drawn at random, in which the first `k` are kept in the order in which
+    they came, for `memory.lift`."""
+    stop_when_harmful: bool = False
+    """Whether their own order stands once Q has been found to harm."""
     namespace: str | FromConfig | None = None
     """Whose Q counts: a fixed name, `FromConfig(key)`, or None for the memory's own."""
     id_key: IdKey | None = None
@@ -64,7 +71,14 @@ class MemRLCompressor(BaseDocumentCompressor):
     def model_post_init(self, context: Any) -> None:
         """Check the settings when the compressor is made."""
         super().model_post_init(context)
-        document_settings(self.k, self.q_weight, self.normalization, self.epsilon)
+        document_settings(
+            self.k,
+            self.q_weight,
+            self.normalization,
+            self.epsilon,
+            self.holdout,
+            self.stop_when_harmful,
+        )
         if isinstance(self.namespace, str):
             check_name("namespace", self.namespace)
 
@@ -96,6 +110,8 @@ class MemRLCompressor(BaseDocumentCompressor):
             "q_weight": self.q_weight,
             "normalization": self.normalization,
             "epsilon": self.epsilon,
+            "holdout": self.holdout,
+            "stop_when_harmful": self.stop_when_harmful,
             "id_key": self.id_key,
             "score_key": self.score_key,
             "namespace": find_namespace(self.namespace, self.memory.namespace, config),

@@ -20,7 +20,7 @@ from langchain_memrl.inputs import check_text, told
 from langchain_memrl.ranking import choose_memories, document_settings, present
 from langchain_memrl.shortlist import Shortlist
 from langchain_memrl.steps import Steps, awaitable, blocking
-from langchain_memrl.store.base import Pool
+from langchain_memrl.store.base import Pool, RewardEntry
 from langchain_memrl.store.documents import document_memory_id, key_of_id
 from langchain_memrl.store.rows import DOCUMENT
 from langchain_memrl.types import Memory, Normalization, Recall
@@ -48,6 +48,8 @@ class Documents(Choosing):
         q_weight: float = DOCUMENT_Q_WEIGHT,
         normalization: Normalization = "pool",
         epsilon: float = 0.0,
+        holdout: float = 0.0,
+        stop_when_harmful: bool = False,
         id_key: IdKey | None = None,
         score_key: ScoreKey | None = None,
         namespace: str | None = None,
@@ -70,6 +72,10 @@ class Documents(Choosing):
             normalization: `"none"`, or `"pool"`, for which `"zscore"` stands too: a bank knows no
                 similarities of documents that it does not hold.
             epsilon: Chance that the whole choice is random, in [0, 1].
+            holdout: Share of the episodes, drawn at random, in which the first `k` are returned as
+                they came, without Q and without credit, so that `lift` can tell what Q adds.
+            stop_when_harmful: Return them as they came once Q was found to harm: once the interval
+                of `lift` lies below zero.
             id_key: What tells documents apart, where neither `Document.id` nor content does: a key
                 of their metadata, or a function of the document.
             score_key: What their similarity is: a number in their metadata, or a function, larger
@@ -82,7 +88,9 @@ class Documents(Choosing):
 
         Returns:
             The documents, best first, each as `document` beside its memory, whose id, Q and
-            history are the document's, and whose lesson is, here only, its text.
+            history are the document's, and whose lesson is, here only, its text. `withheld` says
+            why they are in the order in which they came instead; then nothing of them is recorded
+            as shown, and a reward moves none.
 
         Raises:
             ConfigError: A setting is out of range.
@@ -90,7 +98,9 @@ class Documents(Choosing):
             EpisodeError: The episode was already rewarded and this is another task.
         """
         yield from ()
-        settings = document_settings(k, q_weight, normalization, epsilon)
+        settings = document_settings(
+            k, q_weight, normalization, epsilon, holdout, stop_when_harmful
+        )
         space, (task,) = self._space(namespace), self._tasks([intent], [episode_id])
         self._notices.recalled([episode_id])
         self._notices.offered(len(documents), k)
@@ -101,7 +111,8 @@ class Documents(Choosing):
         if answer is None:
             pool = _pool(self._known(space, keys, found), found, score_key)
             shortlist = Shortlist(pool, settings)
-            answer = choose_memories(space, task, shortlist, settings, self._rng)
+            why = self._withheld(space, task, settings)
+            answer = choose_memories(space, task, shortlist, settings, self._rng, why, instead=k)
             answer = replace(answer, document_keys=keys)
         if record:
             (answer,) = self._store.record([answer])
@@ -138,6 +149,16 @@ class Documents(Choosing):
             )
             for id, document in documents.items()
         }
+
+    def _citable(self, entry: RewardEntry) -> RewardEntry:
+        """A reward that cites nothing where its episode recorded nothing as shown.
+
+        Documents come back from an episode that is held out too, and an answer may cite them.
+        """
+        if entry.ids is not None or not entry.cited:
+            return entry
+        known = self._store.episode(entry.namespace, entry.episode_id)
+        return entry if known is None or known.memory_ids else replace(entry, cited=())
 
     recall_documents = blocking(_recall_documents)
     arecall_documents = awaitable(_recall_documents)

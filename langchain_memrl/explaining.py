@@ -96,6 +96,9 @@ def _explanation(
 
 
 def _verdict(recall: Recall, chosen: bool, above: bool) -> str:
+    if recall.withheld and recall.document_keys is not None:
+        why = "held out by chance" if recall.withheld == "held_out" else "found to harm"
+        return f"{'Returned' if chosen else 'Not returned'} without Q, which was {why}"
     if recall.withheld == "held_out":
         return "Held out by chance"
     if recall.withheld == "harmful":

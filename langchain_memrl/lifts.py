@@ -75,12 +75,15 @@ class Lifts(Episodes):
 
         Only episodes with a reward count in which chance decided (`holdout=` of `recall`, of the
         retriever, the graph and the middleware) and in which there was something to show. So the
-        two sides differ in nothing else.
+        two sides differ in nothing else. Of the documents of another retriever nothing is kept
+        back: there it is what the order by Q adds to their own. A namespace is measured as one, so
+        give a retriever that is to be measured by itself one of its own.
 
         Args:
             memories: Also for each memory: the episodes in which it was shown against those in
                 which it would have been shown. What was shown beside it differs from episode to
-                episode and counts too. With many memories some intervals miss by chance.
+                episode and counts too. With many memories some intervals miss by chance. Of a
+                document: what the order by Q adds where it chooses this one.
             namespace: This memory's own by default.
 
         Returns:

@@ -172,7 +172,8 @@ class EpisodicMemory(Documents):
             episode_id: The episode.
             reward: A finite number in the bank's `reward_range`; None, no signal yet, does nothing.
             ids: The memories that were shown, where no recall recorded them.
-            cited: Those of them that the answer used, by memory or document id; None for all.
+            cited: Those of them that the answer used, by memory or document id; None for all. Where
+                none was recorded, as in an episode that was held out, they count for nothing.
             revise: Put this reward in the place of the one that stands: Q moves as if it had been
                 given then, and the outcome of the memory that the episode wrote follows.
             early: Let the reward wait where the episode is not known yet, instead of an error; with
@@ -208,7 +209,7 @@ class EpisodicMemory(Documents):
         """
         yield from ()
         space, learning = self._space(namespace), self._store.learning()
-        entries = [check_reward(space, learning, **reward) for reward in rewards]
+        entries = [self._citable(check_reward(space, learning, **reward)) for reward in rewards]
         results = self._store.reinforce(entries)
         self._notices.rewarded([result.reward for result in results if result.applied], learning)
         return results

@@ -104,9 +104,9 @@ class Brake:
             self._harmful[lift.namespace] = lift.verdict == "harms"
         if lift.verdict == "harms" and not before:
             logger.warning(
-                "memories of namespace %r are not shown any more: they were found to harm "
-                "(success %+.3f, interval %+.3f to %+.3f, %d episodes with and %d without); "
-                "lift() tells more, stop_when_harmful=False shows them again",
+                "memories of namespace %r are not shown, and documents not ranked by Q, any more: "
+                "they were found to harm (success %+.3f, interval %+.3f to %+.3f, %d episodes with "
+                "and %d without); lift() tells more, stop_when_harmful=False takes this back",
                 lift.namespace,
                 lift.difference,
                 lift.low,

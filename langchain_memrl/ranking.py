@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from langchain_memrl.config import RecallConfig
-from langchain_memrl.core.selection import choose
+from langchain_memrl.core.scoring import Scores
+from langchain_memrl.core.selection import Choice, choose
 from langchain_memrl.errors import InputError
 from langchain_memrl.requests import Task, new_id
 from langchain_memrl.shortlist import Shortlist
-from langchain_memrl.store.base import RecallRecord
+from langchain_memrl.store.base import Pool, RecallRecord
 from langchain_memrl.types import (
     Candidate,
     Memory,
@@ -21,6 +22,8 @@ from langchain_memrl.types import (
 )
 
 KEPT_CANDIDATES = 50
+RETURNED = "returned"
+"""Among the settings of a withheld recall of documents: the ids that came back all the same."""
 
 
 def choose_memories(
@@ -30,6 +33,7 @@ def choose_memories(
     settings: RecallConfig,
     rng: np.random.Generator,
     withheld: Withheld = "",
+    instead: int = 0,
 ) -> RecallRecord:
     """Phase B: take the k best of a ranked pool.
 
@@ -40,6 +44,7 @@ def choose_memories(
         settings: How to rank.
         rng: Randomness of the epsilon step.
         withheld: Why nothing of the choice may be shown; empty: it may.
+        instead: How many of the pool, as it came, are shown where the choice may not be.
 
     Returns:
         The choice, best first, with the best 50 candidates and what is needed to repeat it.
@@ -59,19 +64,10 @@ def choose_memories(
         ids = tuple(pool.ids[place] for place in choice.chosen)
         if len(ids) < min(settings.k, len(order)):
             kept["k"] = len(ids)  # a source had its share: the first k candidates are the chosen
-        size = max(KEPT_CANDIDATES, len(ids))
-        best = list(dict.fromkeys([*choice.chosen.tolist(), *order.tolist()]))[:size]
-        numbers = (
-            pool.similarity,
-            pool.q_values,
-            pool.updates,
-            scores.similarity_part,
-            scores.q_part,
-            scores.score,
-            choice.probability,
-        )
-        columns = [values[best].tolist() for values in numbers]
-        candidates = tuple(map(Candidate, [pool.ids[place] for place in best], *columns))
+        first = list(range(min(instead, len(pool.ids)))) if withheld else []
+        if first:
+            kept[RETURNED] = [pool.ids[place] for place in first]
+        candidates = _candidates(pool, scores, choice, first)
     return RecallRecord(
         namespace=namespace,
         episode_id=task.episode_id or "",
@@ -87,8 +83,33 @@ def choose_memories(
     )
 
 
+def _candidates(
+    pool: Pool, scores: Scores, choice: Choice, first: Sequence[int]
+) -> tuple[Candidate, ...]:
+    """The choice, then what was shown in its place, then the best of the rest: 50, or all those."""
+    best = list(dict.fromkeys([*choice.chosen.tolist(), *first]))
+    size = max(KEPT_CANDIDATES, len(best))
+    best = list(dict.fromkeys([*best, *choice.order.tolist()]))[:size]
+    numbers = (
+        pool.similarity,
+        pool.q_values,
+        pool.updates,
+        scores.similarity_part,
+        scores.q_part,
+        scores.score,
+        choice.probability,
+    )
+    columns = [values[best].tolist() for values in numbers]
+    return tuple(map(Candidate, [pool.ids[place] for place in best], *columns))
+
+
 def document_settings(
-    k: int, q_weight: float, normalization: Normalization, epsilon: float
+    k: int,
+    q_weight: float,
+    normalization: Normalization,
+    epsilon: float,
+    holdout: float,
+    stop_when_harmful: bool,
 ) -> RecallConfig:
     """Settings for a pool that another retriever found: all of it, without a gate.
 
@@ -100,6 +121,8 @@ def document_settings(
         q_weight=q_weight,
         normalization="pool" if normalization == "zscore" else normalization,
         epsilon=epsilon,
+        holdout=holdout,
+        stop_when_harmful=stop_when_harmful,
         distinct=False,
     )
 
@@ -107,7 +130,11 @@ def document_settings(
 def present(
     record: RecallRecord, memories: Mapping[str, Memory], documents: Mapping[str, Any] | None = None
 ) -> Recall:
-    """A recall as the caller sees it; memories that no longer exist are left out."""
+    """A recall as the caller sees it; memories that no longer exist are left out.
+
+    A withheld one shows nothing, or, among documents, what the base put first.
+    """
+    shown = record.settings.get(RETURNED, ()) if record.withheld else record.memory_ids
     numbers = {candidate.id: candidate for candidate in record.candidates}
     return Recall(
         episode_id=record.episode_id or None,
@@ -123,7 +150,7 @@ def present(
                 q_part=numbers[id].q_part,
                 document=None if documents is None else documents[id],
             )
-            for id in record.memory_ids
+            for id in shown
             if id in memories and id in numbers
         ),
         candidates=record.candidates,
@@ -139,6 +166,8 @@ def present(
 def as_record(recall: Recall, ids: Sequence[str] | None = None) -> RecallRecord:
     """What to record of a recall: those of its memories that reached the prompt.
 
+    Of a withheld one nothing is recorded as shown, whatever came back in the place of its choice.
+
     Raises:
         InputError: It has no episode id, or did not choose one of the ids.
     """
@@ -153,7 +182,7 @@ def as_record(recall: Recall, ids: Sequence[str] | None = None) -> RecallRecord:
         episode_id=recall.episode_id,
         recall_id=recall.recall_id,
         intent=recall.intent,
-        memory_ids=shown,
+        memory_ids=() if recall.withheld else shown,
         candidates=recall.candidates,
         settings=recall.settings,
         similarity_max=recall.similarity_max,

@@ -92,6 +92,8 @@ class Verification:
 class Lift:
     """How much success memories add, from episodes in which chance decided whether to show them.
 
+    Of the documents of another retriever, "with" is the order that Q gives, "without" their own.
+
     Attributes:
         namespace: The namespace.
         memory_id: The memory that it is about; None for all of them.

@@ -23,8 +23,7 @@ from langchain_memrl.types import Normalization, Recall
 
 PER_CALL = ("filter", "exclude_intents", "episode_id")
 SEARCH = (
-    *("fetch_k", "score_threshold", "holdout", "stop_when_harmful"),
-    *("distinct", "max_per_source", "filter"),
+    *("fetch_k", "score_threshold", "distinct", "max_per_source", "filter"),
     "exclude_intents",  # per call only
 )
 RANKING = ("id_key", "score_key")
@@ -58,9 +57,10 @@ class MemRLRetriever(BaseRetriever):
 
     With `base`, any retriever of yours, it learns a Q for each of that one's documents instead;
     see `EpisodicMemory.recall_documents`. They come back as they are, with `memrl_id`,
-    `memrl_similarity`, `memrl_q_value`, `memrl_score` and the like in their metadata, and are not
-    copied into the bank, which needs no embeddings for it. `base` finds, so it decides how many
-    there are to choose from: let it find more than `k`.
+    `memrl_similarity`, `memrl_q_value`, `memrl_score`, `memrl_withheld` (why they are in the base's
+    own order) and the like in their metadata, and are not copied into the bank, which needs no
+    embeddings for it. `base` finds, so it decides how many there are to choose from: let it find
+    more than `k`.
 
         ```python
         retriever = MemRLRetriever(memory=memory, base=vectorstore.as_retriever(...), k=4)
@@ -90,9 +90,11 @@ class MemRLRetriever(BaseRetriever):
     epsilon: float = 0.0
     """Chance that the whole choice is random."""
     holdout: float = 0.0
-    """Share of the episodes, drawn at random, in which nothing is shown, for `memory.lift`."""
+    """Share of the episodes, drawn at random, in which nothing is shown, for `memory.lift`; with
+    `base`, in which its first `k` are returned in its own order."""
     stop_when_harmful: bool = False
-    """Whether nothing is shown any more once memories have been found to harm."""
+    """Whether nothing is shown any more (with `base`: its own order stands) once memories (Q) have
+    been found to harm."""
     distinct: bool = True
     """Whether lessons that differ are preferred to near-identical ones."""
     max_per_source: int | None = None

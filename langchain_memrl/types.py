@@ -150,7 +150,7 @@ class Recall:
         candidates: The best 50 of the pool it chose from, the chosen ones among them.
         similarity_max: The highest similarity found before the threshold, or None in an empty bank.
         explored: Whether an epsilon step replaced the choice by a random one.
-        withheld: Why `memories` is empty although there were candidates: `"held_out"` (by chance,
+        withheld: Why `memories` is empty, or documents came as they were: `"held_out"` (by chance,
             to measure what memories are worth), `"harmful"` (they were found to harm); else empty.
         settings: The ranking's settings, as plain values.
         holdout: The chance with which it would have been held out.

@@ -5,6 +5,7 @@ import signal
 import pytest
 from fakes import AwaitedMemory, FakeEmbeddings
 from hypothesis import settings
+from servers import PostgresServer
 
 from langchain_memrl import EpisodicMemory
 
@@ -37,19 +38,50 @@ def embeddings():
     return FakeEmbeddings()
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A place for a bank on disk; nothing is there yet."""
-    return tmp_path / "bank"
+@pytest.fixture(scope="session")
+def server():
+    """A PostgreSQL server; one for all tests."""
+    with PostgresServer() as running:
+        yield running
 
 
 @pytest.fixture
-def open_bank(folder, embeddings):
+def backend():
+    """Where banks are; `tests/contract` runs everything on each."""
+    return "sqlite"
+
+
+@pytest.fixture
+def new_place(backend, request, tmp_path):
+    """Makes locations of banks that are not there yet."""
+    made = []
+
+    def new(name):
+        if backend == "sqlite":
+            return tmp_path / name
+        made.append(request.getfixturevalue("server").new_location())
+        return made[-1]
+
+    yield new
+    for location in made:
+        request.getfixturevalue("server").drop(location)
+
+
+@pytest.fixture
+def folder(new_place):
+    """A place for a bank that stays; nothing is there yet."""
+    return new_place("bank")
+
+
+@pytest.fixture
+def open_bank(folder, new_place, backend, embeddings):
     """Opens the bank in `folder` (again); everything is closed after the test."""
     opened = []
 
     def open_(location=folder, **options):
         options.setdefault("embeddings", embeddings)
+        if location == ":memory:" and backend != "sqlite":
+            location = new_place("another")
         opened.append(EpisodicMemory.open(location, **options))
         return opened[-1]
 

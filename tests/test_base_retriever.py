@@ -90,7 +90,7 @@ def test_a_document_comes_back_as_it_was_with_plain_numbers_beside_it(memory):
     assert first.metadata["color"] == "red"
     assert sorted(marks) == [
         *("memrl_id", "memrl_q_value", "memrl_recall_id", "memrl_score", "memrl_selections"),
-        *("memrl_similarity", "memrl_updates"),
+        *("memrl_similarity", "memrl_updates", "memrl_withheld"),
     ]
     assert foreign(first.metadata) == []
     assert documents[0].metadata == {"color": "red"}  # the base's own object is not touched
@@ -341,7 +341,6 @@ async def test_the_graph_shows_documents_and_rewards_those_that_reached_the_prom
     "setting",
     [
         *({"fetch_k": 20}, {"score_threshold": 0.5}, {"filter": {"outcome": "success"}}),
-        *({"holdout": 0.1}, {"stop_when_harmful": True}),
         *({"distinct": False}, {"max_per_source": 2}),
     ],
 )
@@ -358,7 +357,10 @@ def test_keys_without_a_base_are_refused(memory, setting):
         MemRLRetriever(memory=memory, **setting)
 
 
-@pytest.mark.parametrize("setting", [{"k": 0}, {"q_weight": 2}, {"epsilon": -1}])
+@pytest.mark.parametrize(
+    "setting",
+    [{"k": 0}, {"q_weight": 2}, {"epsilon": -1}, {"holdout": 1.5}, {"stop_when_harmful": "x"}],
+)
 def test_a_setting_out_of_range_is_refused(memory, setting):
     with pytest.raises(ValueError, match=next(iter(setting))):
         over(memory, **setting)

@@ -17,7 +17,7 @@ ROUTER = "reset a router"
 @pytest.fixture
 def bank():
     """A bank with two notes for one task, and a recall that always finds them."""
-    with EpisodicMemory.open(":memory:", embeddings=HashingEmbeddings(16)) as memory:
+    with EpisodicMemory.open(":memory:", embeddings=HashingEmbeddings(16), seed=0) as memory:
         for text in ("hold the button", "pull the plug"):
             memory.remember(ROUTER, text)
         yield memory

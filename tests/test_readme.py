@@ -31,6 +31,7 @@ def test_the_python_examples_run_in_order(tmp_path: Path, monkeypatch: pytest.Mo
     # job-42 was revised to -1, then the episodes of graph and agent got 1
     assert memory.list()[-1].q_value == pytest.approx(1 + 0.7**2 * (-0.3 - 1))
     assert names["used"] == ["new"]
+    assert names["documents"].lift(namespace="measured").verdict == "helps"
     names["documents"].close()
     assert memory.episode("job-42").reward == -1.0
     memory.close()

@@ -1,18 +1,16 @@
 """Changing and deleting memories. Q and history stay with a changed memory."""
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from langchain_memrl.store.database import Database
 from langchain_memrl.store.encoding import load
 from langchain_memrl.store.meta import next_change
 from langchain_memrl.store.rows import batches, find_memories, marks, seal
 
 
-def update(
-    db: sqlite3.Connection, namespace: str, id: str, changes: Mapping[str, Any], now: str
-) -> bool:
+def update(db: Database, namespace: str, id: str, changes: Mapping[str, Any], now: str) -> bool:
     """Change lesson, trajectory or metadata; whether the memory exists."""
     if not find_memories(db, namespace, [id]):  # which compares its checksum
         return False
@@ -28,7 +26,7 @@ def update(
     return True
 
 
-def mark(db: sqlite3.Connection, namespace: str, id: str, name: str, value: bool) -> bool:
+def mark(db: Database, namespace: str, id: str, name: str, value: bool) -> bool:
     """Set `disabled` or `pinned` of a memory; whether it exists."""
     column = {"disabled": "disabled", "pinned": "pinned"}[name]
     cursor = db.execute(
@@ -37,9 +35,7 @@ def mark(db: sqlite3.Connection, namespace: str, id: str, name: str, value: bool
     return cursor.rowcount == 1
 
 
-def useless(
-    db: sqlite3.Connection, namespace: str, max_q: float, min_updates: int
-) -> tuple[str, ...]:
+def useless(db: Database, namespace: str, max_q: float, min_updates: int) -> tuple[str, ...]:
     """Memories with `Q <= max_q` after at least `min_updates` rewards that are not pinned."""
     rows = db.execute(
         "SELECT id FROM memories WHERE namespace = ? AND q <= ? AND updates >= ? AND pinned = 0 "
@@ -49,7 +45,7 @@ def useless(
     return tuple(row[0] for row in rows)
 
 
-def family(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> tuple[str, ...]:
+def family(db: Database, namespace: str, ids: Sequence[str]) -> tuple[str, ...]:
     """The ids and, transitively, the memories whose text was made from them."""
     children: dict[str, list[str]] = {}
     rows = db.execute(
@@ -70,7 +66,7 @@ def family(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> tuple[
     return tuple(found)
 
 
-def forget(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> None:
+def forget(db: Database, namespace: str, ids: Sequence[str]) -> None:
     """Delete memories, the texts of the episodes that wrote them, and intents left empty.
 
     Ledger rows stay: a forgotten episode is not learned a second time.
@@ -90,7 +86,7 @@ def forget(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> None:
     _drop_empty_intents(db, namespace)
 
 
-def forget_episode_texts(db: sqlite3.Connection, episodes: Sequence[int]) -> None:
+def forget_episode_texts(db: Database, episodes: Sequence[int]) -> None:
     """Blank the task texts and held answers of episodes; ids and numbers stay."""
     for part in batches(episodes):
         db.execute(
@@ -101,20 +97,21 @@ def forget_episode_texts(db: sqlite3.Connection, episodes: Sequence[int]) -> Non
         db.execute(f"UPDATE recalls SET intent = '' WHERE episode IN ({marks(part)})", part)
 
 
-def _drop_empty_intents(db: sqlite3.Connection, namespace: str) -> None:
+def _drop_empty_intents(db: Database, namespace: str) -> None:
     empty = (
         "FROM intents WHERE namespace = ? AND NOT EXISTS "
         "(SELECT 1 FROM memories m WHERE m.intent_id = intents.id)"
     )
-    change = next_change(db)
-    db.execute(
-        f"INSERT INTO forgotten_intents (id, namespace, change) SELECT id, namespace, ? {empty}",
-        (change, namespace),
-    )
+    if db.dialect.counts_changes:
+        db.execute(
+            "INSERT INTO forgotten_intents (id, namespace, change) "
+            f"SELECT id, namespace, ? {empty}",
+            (next_change(db), namespace),
+        )
     db.execute(f"DELETE {empty}", (namespace,))
 
 
-def clear(db: sqlite3.Connection, namespace: str) -> None:
+def clear(db: Database, namespace: str) -> None:
     """Delete everything of a namespace, its ledger too."""
     db.execute("DELETE FROM memories WHERE namespace = ?", (namespace,))
     _drop_empty_intents(db, namespace)

@@ -1,10 +1,10 @@
 """A reward for what an answer used: the cited ones of the memories that an episode showed."""
 
-import sqlite3
 from collections.abc import Sequence
 
 from langchain_memrl.errors import EpisodeError, RewardConflictError
 from langchain_memrl.store.base import RewardEntry
+from langchain_memrl.store.database import Database
 from langchain_memrl.store.documents import document_memory_id, key_of_id
 from langchain_memrl.store.encoding import digest
 
@@ -35,7 +35,7 @@ def cited_digest(entry: RewardEntry, cited: Sequence[str]) -> bytes | None:
     return None if entry.cited is None else digest(sorted(cited))
 
 
-def citations(db: sqlite3.Connection, entry: RewardEntry) -> bytes | None:
+def citations(db: Database, entry: RewardEntry) -> bytes | None:
     """What the reward of an episode was narrowed to, as `cited_digest` has it; None: to nothing."""
     found: tuple[bytes | None] = db.execute(
         "SELECT digest FROM ledger "
@@ -45,9 +45,7 @@ def citations(db: sqlite3.Connection, entry: RewardEntry) -> bytes | None:
     return found[0]
 
 
-def check_same_citations(
-    db: sqlite3.Connection, entry: RewardEntry, recorded: Sequence[str]
-) -> None:
+def check_same_citations(db: Database, entry: RewardEntry, recorded: Sequence[str]) -> None:
     """A repeat has to cite what the first call did; a revision may leave it to that.
 
     Raises:

@@ -5,7 +5,6 @@ own commit, and a call that fails takes none of the others with it.
 """
 
 import copy
-import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -13,10 +12,11 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from langchain_memrl.errors import MemRLError, StoreBusyError
+from langchain_memrl.store.connection import SqliteConnection
 
 R = TypeVar("R")
 
-Work = Callable[[sqlite3.Connection], Any]
+Work = Callable[[SqliteConnection], Any]
 
 
 class _Job:
@@ -28,7 +28,7 @@ class _Job:
         self.result: Any = None
         self.error: Exception | None = None
 
-    def run(self, db: sqlite3.Connection) -> None:
+    def run(self, db: SqliteConnection) -> None:
         """Do it, or nothing of it.
 
         Raises:
@@ -47,14 +47,12 @@ class _Job:
 class Commits:
     """Runs calls of several threads in common transactions."""
 
-    def __init__(
-        self, transaction: Callable[[], AbstractContextManager[sqlite3.Connection]]
-    ) -> None:
+    def __init__(self, transaction: Callable[[], AbstractContextManager[SqliteConnection]]) -> None:
         self._transaction = transaction
         self._turn = threading.Lock()
         self._waiting: deque[_Job] = deque()
 
-    def run(self, work: Callable[[sqlite3.Connection], R]) -> R:
+    def run(self, work: Callable[[SqliteConnection], R]) -> R:
         """Do the work in a transaction and return its result after the commit.
 
         Args:

@@ -4,13 +4,38 @@ import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from langchain_memrl.store.faults import is_busy
 
 MEMORY = ":memory:"
 
 
-def connect(path: Path | None, seconds: float, *, read_only: bool = False) -> sqlite3.Connection:
+class SqliteDialect:
+    """See `Dialect`. A column of SQLite holds a value of any type."""
+
+    counts_changes = True
+
+    def keep(self, value: Any) -> Any:
+        """See `Dialect.keep`."""
+        return value
+
+    def kept(self, value: Any) -> Any:
+        """See `Dialect.kept`."""
+        return value
+
+
+class SqliteConnection(sqlite3.Connection):
+    """A `Database`."""
+
+    dialect = SqliteDialect()
+
+    def stream(self, sql: str, /) -> sqlite3.Cursor:
+        """See `Database.stream`."""
+        return self.execute(sql)
+
+
+def connect(path: Path | None, seconds: float, *, read_only: bool = False) -> SqliteConnection:
     """A connection with explicit transactions, for any thread, one at a time.
 
     Args:
@@ -23,6 +48,7 @@ def connect(path: Path | None, seconds: float, *, read_only: bool = False) -> sq
         target = _for_reading(path, seconds) if read_only else path.absolute().as_uri()
     return sqlite3.connect(
         target,
+        factory=SqliteConnection,
         timeout=seconds,
         isolation_level=None,
         check_same_thread=False,

@@ -4,12 +4,12 @@ Triggers keep one row of numbers per namespace and a histogram of Q, so that `st
 few rows whatever the size of the bank. `recount` derives the same numbers from the rows themselves.
 """
 
-import sqlite3
 from collections.abc import Iterator
 
 import numpy as np
 
 from langchain_memrl.reports import Stats
+from langchain_memrl.store.database import Database
 
 COLUMNS = (
     "memories",
@@ -29,16 +29,22 @@ QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 BINS_PER_UNIT = 100
 """The histogram keeps Q to two decimals."""
 
-_OPEN = """
+
+def _bin(row: str) -> str:
+    return f"CAST(round(CAST({row}.q * {BINS_PER_UNIT} AS NUMERIC)) AS INTEGER)"
+
+
+def _one_if(condition: str) -> str:
+    """1 where a condition holds, else 0."""
+    return f"CAST(({condition}) AS INTEGER)"
+
+
+_OPEN = _one_if("""
     (held_intent IS NOT NULL OR EXISTS (SELECT 1 FROM recalls r WHERE r.episode = episodes.seq))
     AND NOT EXISTS (SELECT 1 FROM ledger l WHERE l.namespace = episodes.namespace
         AND l.episode_id = episodes.episode_id AND l.operation IN ('reinforce', 'expire'))
-"""
+""")
 """Whether an episode still waits for a reward."""
-
-
-def _bin(row: str) -> str:
-    return f"CAST(round({row}.q * {BINS_PER_UNIT}) AS INTEGER)"
 
 
 def _of_memory(row: str) -> dict[str, str]:
@@ -47,11 +53,11 @@ def _of_memory(row: str) -> dict[str, str]:
         "memories": "1",
         "updates": f"{row}.updates",
         "selections": f"{row}.selections",
-        "never_injected": f"({row}.selections = 0)",
-        "never_rewarded": f"({row}.updates = 0)",
-        "q_above": f"({row}.q > 0)",
-        "q_at": f"({row}.q = 0)",
-        "q_below": f"({row}.q < 0)",
+        "never_injected": _one_if(f"{row}.selections = 0"),
+        "never_rewarded": _one_if(f"{row}.updates = 0"),
+        "q_above": _one_if(f"{row}.q > 0"),
+        "q_at": _one_if(f"{row}.q = 0"),
+        "q_below": _one_if(f"{row}.q < 0"),
     }
 
 
@@ -63,13 +69,14 @@ def _count(namespace: str, **changes: str) -> str:
 
 def _first(namespace: str) -> str:
     """The statement that makes a namespace's counters where it has none yet."""
-    return f"INSERT OR IGNORE INTO counters (namespace) VALUES ({namespace});"
+    return f"INSERT INTO counters (namespace) VALUES ({namespace}) ON CONFLICT DO NOTHING;"
 
 
 def _put(row: str, step: str) -> str:
     """The statements that move a memory into or out of its bin."""
     return (
-        f"INSERT OR IGNORE INTO q_bins (namespace, bin) VALUES ({row}.namespace, {_bin(row)}); "
+        f"INSERT INTO q_bins (namespace, bin) VALUES ({row}.namespace, {_bin(row)}) "
+        "ON CONFLICT DO NOTHING; "
         f"UPDATE q_bins SET memories = memories {step} "
         f"WHERE namespace = {row}.namespace AND bin = {_bin(row)};"
     )
@@ -84,7 +91,7 @@ _SHOWN = {name: f"{_NEW[name]} - {_OLD[name]}" for name in ("selections", "never
 _OWNER = "(SELECT namespace FROM memories WHERE seq = new.seq)"
 _IS_RAW = "(SELECT count(*) FROM experiences e WHERE e.seq = old.seq AND e.lesson = '')"
 
-_TRIGGERS = {
+TRIGGERS = {
     "memory_added AFTER INSERT ON memories": (
         _first("new.namespace") + _count("new.namespace", **_NEW) + _put("new", "+ 1")
     ),
@@ -101,7 +108,7 @@ _TRIGGERS = {
     ),
     "experience_added AFTER INSERT ON experiences WHEN new.lesson = ''": _count(_OWNER, raw="1"),
     "lesson_changed AFTER UPDATE OF lesson ON experiences": _count(
-        _OWNER, raw="(new.lesson = '') - (old.lesson = '')"
+        _OWNER, raw=f"""{_one_if("new.lesson = ''")} - {_one_if("old.lesson = ''")}"""
     ),
     "intent_added AFTER INSERT ON intents": (
         _first("new.namespace") + _count("new.namespace", intents="1")
@@ -130,22 +137,22 @@ _TRIGGERS = {
     ),
 }
 
-_SUMS = ", ".join(f"sum({name})" for name in COLUMNS)
+_SUMS = ", ".join(f"CAST(sum({name}) AS BIGINT)" for name in COLUMNS)
 _RECOUNT = f"""
     SELECT namespace, {_SUMS} FROM (
         SELECT m.namespace, {
     ", ".join(f"{value} AS {name}" for name, value in _of_memory("m").items())
-}, e.lesson = '' AS raw, 0 AS intents, 0 AS episodes,
+}, CAST((e.lesson = '') AS INTEGER) AS raw, 0 AS intents, 0 AS episodes,
             0 AS open_episodes
         FROM memories m LEFT JOIN experiences e ON e.seq = m.seq
         UNION ALL SELECT namespace, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0 FROM intents
         UNION ALL SELECT namespace, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, {_OPEN} FROM episodes
-    ) GROUP BY namespace ORDER BY namespace
+    ) AS added GROUP BY namespace ORDER BY namespace
 """
 _REBIN = f"SELECT namespace, {_bin('m')}, count(*) FROM memories m GROUP BY 1, 2 ORDER BY 1, 2"
 
 
-def create(connection: sqlite3.Connection) -> None:
+def create(connection: Database) -> None:
     """Make counters and triggers for a database that may hold rows already."""
     counters = ", ".join(f"{name} INTEGER NOT NULL DEFAULT 0" for name in COLUMNS)
     connection.execute(
@@ -161,14 +168,14 @@ def create(connection: sqlite3.Connection) -> None:
     renew_triggers(connection)
 
 
-def renew_triggers(connection: sqlite3.Connection) -> None:
+def renew_triggers(connection: Database) -> None:
     """Make every trigger as it is now."""
-    for name, statements in _TRIGGERS.items():
+    for name, statements in TRIGGERS.items():
         connection.execute(f"DROP TRIGGER IF EXISTS {name.split()[0]}")
         connection.execute(f"CREATE TRIGGER {name} BEGIN {statements} END")
 
 
-def recount(connection: sqlite3.Connection) -> None:
+def recount(connection: Database) -> None:
     """Derive every number anew from the rows."""
     connection.execute(f"UPDATE episodes SET open = {_OPEN}")
     connection.execute("DELETE FROM counters")
@@ -177,7 +184,7 @@ def recount(connection: sqlite3.Connection) -> None:
     connection.execute(f"INSERT INTO q_bins (namespace, bin, memories) {_REBIN}")
 
 
-def stats(db: sqlite3.Connection, namespace: str) -> Stats:
+def stats(db: Database, namespace: str) -> Stats:
     """What a namespace holds, from its counters."""
     row = db.execute(
         f"SELECT {', '.join(COLUMNS)} FROM counters WHERE namespace = ?", (namespace,)
@@ -188,7 +195,7 @@ def stats(db: sqlite3.Connection, namespace: str) -> Stats:
     return Stats(namespace=namespace, **counted, **shares, q_quantiles=_quantiles(db, namespace))
 
 
-def _quantiles(db: sqlite3.Connection, namespace: str) -> tuple[float, ...]:
+def _quantiles(db: Database, namespace: str) -> tuple[float, ...]:
     """Quantiles of Q, each memory standing at the middle of its bin."""
     bins = db.execute(
         "SELECT bin, memories FROM q_bins WHERE namespace = ? AND memories > 0 ORDER BY bin",
@@ -206,13 +213,13 @@ def _quantiles(db: sqlite3.Connection, namespace: str) -> tuple[float, ...]:
     return tuple(np.round(low + (places - np.floor(places)) * (high - low), 4).tolist())
 
 
-def count_intents(db: sqlite3.Connection, namespace: str) -> int:
+def count_intents(db: Database, namespace: str) -> int:
     """How many intents a namespace has."""
     row = db.execute("SELECT intents FROM counters WHERE namespace = ?", (namespace,)).fetchone()
     return 0 if row is None else int(row[0])
 
 
-def problems(db: sqlite3.Connection) -> Iterator[str]:
+def problems(db: Database) -> Iterator[str]:
     """Counters that differ from the rows, one sentence each."""
     for table, columns, counted in (
         ("counters", ("namespace", *COLUMNS), _RECOUNT),

@@ -5,11 +5,11 @@ memory before it was ever stored, after it was forgotten, and in two banks that 
 """
 
 import json
-import sqlite3
 from collections.abc import Container
 from uuid import UUID, uuid5
 
 from langchain_memrl.store.base import NewMemory, RecallRecord
+from langchain_memrl.store.database import Database
 from langchain_memrl.store.meta import learning
 from langchain_memrl.store.rows import DOCUMENT, insert_memory
 
@@ -26,7 +26,7 @@ def document_memory_id(namespace: str, key: str) -> str:
     return str(uuid5(DOCUMENT_IDS, json.dumps([namespace, key])))
 
 
-def register(db: sqlite3.Connection, record: RecallRecord, known: Container[str], now: str) -> None:
+def register(db: Database, record: RecallRecord, known: Container[str], now: str) -> None:
     """Write the candidates of a recall of documents that are not known yet, with Q = q_init."""
     keys, q_init = record.document_keys or {}, learning(db).q_init
     for id in (candidate.id for candidate in record.candidates):

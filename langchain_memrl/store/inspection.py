@@ -1,18 +1,17 @@
 """Looking at a bank without changing it: history, counts, and whether everything agrees."""
 
-import sqlite3
-
 import numpy as np
 
 from langchain_memrl.core.learning import q_step
 from langchain_memrl.reports import QChange
 from langchain_memrl.store import counters
+from langchain_memrl.store.database import Database
 from langchain_memrl.store.encoding import checksum, digest, to_time, to_vector
 from langchain_memrl.store.revising import Q_TOLERANCE
 from langchain_memrl.store.rows import MEMORY_SQL, memory_checksum
 
 
-def history(db: sqlite3.Connection, namespace: str, id: str) -> list[QChange]:
+def history(db: Database, namespace: str, id: str) -> list[QChange]:
     """Every step of a memory's Q, oldest first."""
     rows = db.execute(
         "SELECT p.episode_id, h.reward, h.before, h.after, h.step_size, h.created_at "
@@ -26,21 +25,25 @@ def history(db: sqlite3.Connection, namespace: str, id: str) -> list[QChange]:
     ]
 
 
-def problems(db: sqlite3.Connection) -> list[str]:
-    """Everything in the database that does not agree, one sentence each."""
+def file_problems(db: Database) -> list[str]:
+    """What SQLite itself finds wrong with its file."""
     found = [
         f"SQLite reports: {row[0]}; restore a backup"
         for row in db.execute("PRAGMA integrity_check")
         if row[0] != "ok"
     ]
-    found += [
+    return found + [
         f"a row of table {row[0]} points to a missing row of {row[2]}; restore a backup"
         for row in db.execute("PRAGMA foreign_key_check")
     ]
-    return [*found, *_bad_intents(db), *_bad_memories(db), *_bad_q(db), *counters.problems(db)]
 
 
-def _bad_intents(db: sqlite3.Connection) -> list[str]:
+def problems(db: Database) -> list[str]:
+    """Rows that do not agree, one sentence each."""
+    return [*_bad_intents(db), *_bad_memories(db), *_bad_q(db), *counters.problems(db)]
+
+
+def _bad_intents(db: Database) -> list[str]:
     found = []
     sizes = set()
     rows = db.execute(
@@ -69,7 +72,7 @@ def _bad_intents(db: sqlite3.Connection) -> list[str]:
     return found
 
 
-def _bad_memories(db: sqlite3.Connection) -> list[str]:
+def _bad_memories(db: Database) -> list[str]:
     """Memories and held answers that do not fit their checksums."""
     found = [
         f"the texts of memory {row[0]} differ from their checksum; restore a backup"
@@ -87,7 +90,7 @@ def _bad_memories(db: sqlite3.Connection) -> list[str]:
     ]
 
 
-def _bad_q(db: sqlite3.Connection) -> list[str]:
+def _bad_q(db: Database) -> list[str]:
     """Q and its counter, replayed from the history."""
     found = []
     replayed: dict[int, tuple[float, int]] = {}

@@ -6,7 +6,6 @@ returns what the first one did, and a different repeat is an error.
 """
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -20,6 +19,7 @@ from langchain_memrl.errors import (
 from langchain_memrl.store import meta, revising
 from langchain_memrl.store.base import RecallRecord, RewardEntry
 from langchain_memrl.store.citations import check_same_citations, citations, cited, cited_digest
+from langchain_memrl.store.database import Database
 from langchain_memrl.store.encoding import load
 from langchain_memrl.store.recalls import (
     count_selections,
@@ -35,7 +35,7 @@ from langchain_memrl.types import Credit, Episode, Reinforcement
 
 
 def reinforce(
-    db: sqlite3.Connection, entry: RewardEntry, learning: LearningConfig, now: str
+    db: Database, entry: RewardEntry, learning: LearningConfig, now: str
 ) -> Reinforcement:
     """Move Q of what the episode showed, once, and write the answer it holds.
 
@@ -76,7 +76,7 @@ def reinforce(
     return Reinforcement(entry.episode_id, entry.reward, True, credits, skipped, written)
 
 
-def _standing_reward(db: sqlite3.Connection, entry: RewardEntry) -> float | None:
+def _standing_reward(db: Database, entry: RewardEntry) -> float | None:
     """The reward that an episode has, or None."""
     row = db.execute(
         "SELECT reward FROM ledger "
@@ -87,7 +87,7 @@ def _standing_reward(db: sqlite3.Connection, entry: RewardEntry) -> float | None
 
 
 def _again(
-    db: sqlite3.Connection,
+    db: Database,
     entry: RewardEntry,
     standing: float,
     learning: LearningConfig,
@@ -110,7 +110,7 @@ def _again(
     return replace(_result(db, entry, entry.reward), applied=True, revised_from=standing)
 
 
-def _result(db: sqlite3.Connection, entry: RewardEntry, standing: float | None) -> Reinforcement:
+def _result(db: Database, entry: RewardEntry, standing: float | None) -> Reinforcement:
     """What stands for an episode that was rewarded."""
     (skipped,) = db.execute(
         "SELECT skipped FROM ledger "
@@ -133,7 +133,7 @@ def _result(db: sqlite3.Connection, entry: RewardEntry, standing: float | None) 
 
 
 def _rewarded_ids(
-    db: sqlite3.Connection, entry: RewardEntry, known: Episode | None, now: str
+    db: Database, entry: RewardEntry, known: Episode | None, now: str
 ) -> tuple[str, ...]:
     """What the episode recorded; explicit ids open it, or have to be the recorded ones."""
     recorded = known.memory_ids if known is not None else ()
@@ -170,7 +170,7 @@ def _check_same_ids(entry: RewardEntry, recorded: tuple[str, ...]) -> None:
 
 
 def _move(
-    db: sqlite3.Connection,
+    db: Database,
     episode: int,
     ids: Sequence[str],
     numbers: Mapping[str, int],
@@ -201,7 +201,7 @@ def _move(
 
 
 def settle(
-    db: sqlite3.Connection,
+    db: Database,
     namespace: str,
     episode_id: str,
     now: str,

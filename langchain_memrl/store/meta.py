@@ -2,7 +2,6 @@
 
 import json
 import secrets
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import lru_cache
@@ -13,25 +12,26 @@ import numpy as np
 from langchain_memrl.config import LearningConfig
 from langchain_memrl.errors import ConfigError, EmbeddingMismatchError, StoreCorruptError
 from langchain_memrl.store.base import SAME_MODEL_COSINE, Fingerprint
+from langchain_memrl.store.database import Database
 from langchain_memrl.store.encoding import RESTORE, digest, load, to_blob, to_vector
 
 
-def get_meta(db: sqlite3.Connection, key: str, default: Any = None) -> Any:
+def get_meta(db: Database, key: str, default: Any = None) -> Any:
     """One of the bank's own values."""
     row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-    return default if row is None else row[0]
+    return default if row is None else db.dialect.kept(row[0])
 
 
-def set_meta(db: sqlite3.Connection, key: str, value: Any) -> None:
+def set_meta(db: Database, key: str, value: Any) -> None:
     """Set one of the bank's own values."""
     db.execute(
         "INSERT INTO meta (key, value) VALUES (?, ?) "
         "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (key, value),
+        (key, db.dialect.keep(value)),
     )
 
 
-def count(db: sqlite3.Connection, key: str) -> int:
+def count(db: Database, key: str) -> int:
     """One of the bank's own numbers, 0 where there is none yet.
 
     Raises:
@@ -43,8 +43,10 @@ def count(db: sqlite3.Connection, key: str) -> int:
     return value
 
 
-def next_change(db: sqlite3.Connection) -> int:
+def next_change(db: Database) -> int:
     """Count a change of the intents; other processes re-read what is newer than they saw."""
+    if not db.dialect.counts_changes:
+        return 0
     change = count(db, "change") + 1
     set_meta(db, "change", change)
     return change
@@ -53,12 +55,12 @@ def next_change(db: sqlite3.Connection) -> int:
 # --- secret and learning settings ---------------------------------------------------------------
 
 
-def is_initialized(db: sqlite3.Connection) -> bool:
+def is_initialized(db: Database) -> bool:
     """Whether the bank has its settings."""
     return get_meta(db, "learning") is not None
 
 
-def initialize(db: sqlite3.Connection, settings: LearningConfig, seed: int | None) -> None:
+def initialize(db: Database, settings: LearningConfig, seed: int | None) -> None:
     """Give a new bank its settings and its secret; `seed` makes the secret repeatable."""
     if not is_initialized(db):
         secret = secrets.token_bytes(16) if seed is None else digest("secret", seed)
@@ -66,7 +68,7 @@ def initialize(db: sqlite3.Connection, settings: LearningConfig, seed: int | Non
         save_learning(db, settings)
 
 
-def secret(db: sqlite3.Connection) -> bytes:
+def secret(db: Database) -> bytes:
     """The bank's own random key.
 
     Raises:
@@ -78,7 +80,7 @@ def secret(db: sqlite3.Connection) -> bytes:
     return value
 
 
-def learning(db: sqlite3.Connection) -> LearningConfig:
+def learning(db: Database) -> LearningConfig:
     """The saved learning settings.
 
     Raises:
@@ -97,12 +99,12 @@ def _parse_learning(text: Any) -> LearningConfig:
         ) from error
 
 
-def save_learning(db: sqlite3.Connection, settings: LearningConfig) -> None:
+def save_learning(db: Database, settings: LearningConfig) -> None:
     """Save the learning settings."""
     set_meta(db, "learning", json.dumps(asdict(settings)))
 
 
-def configure(db: sqlite3.Connection, changes: Mapping[str, Any]) -> LearningConfig:
+def configure(db: Database, changes: Mapping[str, Any]) -> LearningConfig:
     """Change learning settings; every Q has to lie inside the reward range.
 
     Raises:
@@ -123,7 +125,7 @@ def configure(db: sqlite3.Connection, changes: Mapping[str, Any]) -> LearningCon
 # --- embedding model ----------------------------------------------------------------------------
 
 
-def fingerprint(db: sqlite3.Connection, prefix: str = "") -> Fingerprint | None:
+def fingerprint(db: Database, prefix: str = "") -> Fingerprint | None:
     """The saved embedding model; with a prefix, the one that `reembed` is going over to.
 
     Raises:
@@ -140,7 +142,7 @@ def fingerprint(db: sqlite3.Connection, prefix: str = "") -> Fingerprint | None:
     return Fingerprint(name, probes.reshape(-1, dimension), count(db, "generation"))
 
 
-def save_fingerprint(db: sqlite3.Connection, model: Fingerprint, prefix: str = "") -> None:
+def save_fingerprint(db: Database, model: Fingerprint, prefix: str = "") -> None:
     """Save an embedding model."""
     set_meta(db, f"{prefix}model", model.model)
     set_meta(db, f"{prefix}dimension", model.probes.shape[1])
@@ -155,7 +157,7 @@ def same_model(one: Fingerprint, other: Fingerprint) -> bool:
     return bool((cosines >= SAME_MODEL_COSINE).all())
 
 
-def check_model(db: sqlite3.Connection, model: Fingerprint | None) -> Fingerprint | None:
+def check_model(db: Database, model: Fingerprint | None) -> Fingerprint | None:
     """Refuse vectors of another model than the bank's; the bank's is returned.
 
     Comparing a number is enough while the bank still has the model that was compared before.
@@ -174,7 +176,7 @@ def check_model(db: sqlite3.Connection, model: Fingerprint | None) -> Fingerprin
     return standing
 
 
-def claim_model(db: sqlite3.Connection, model: Fingerprint | None) -> None:
+def claim_model(db: Database, model: Fingerprint | None) -> None:
     """Refuse vectors of another model; a bank without a model takes this one over."""
     if model is not None and check_model(db, model) is None:
         save_fingerprint(db, model)

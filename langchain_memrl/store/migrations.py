@@ -4,17 +4,16 @@ A new column or table is the next function here, added to `MIGRATIONS`; steps th
 never change.
 """
 
-import sqlite3
-
 from langchain_memrl.errors import StoreCorruptError, StoreNotFoundError, StoreVersionError
 from langchain_memrl.store import counters
+from langchain_memrl.store.connection import SqliteConnection
 from langchain_memrl.store.encoding import checksum
 from langchain_memrl.store.rows import seal
 
 APPLICATION_ID = 0x4D656D52  # "MemR" in the file header
 
 
-def m001_first_schema(connection: sqlite3.Connection) -> None:
+def m001_first_schema(connection: SqliteConnection) -> None:
     """Intents with vectors, memories with Q, texts, episodes, recalls, ledger, history."""
     for statement in (
         # bank_id, secret, learning, model, dimension, probes, change, index_change, index_sha256
@@ -115,7 +114,7 @@ def m001_first_schema(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-def m002_checksums_and_counters(connection: sqlite3.Connection) -> None:
+def m002_checksums_and_counters(connection: SqliteConnection) -> None:
     """Checksums of texts and vectors, counters for `stats`, a place for vectors of a new model."""
     for statement in (
         "ALTER TABLE intents ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0",
@@ -139,7 +138,7 @@ def m002_checksums_and_counters(connection: sqlite3.Connection) -> None:
     counters.create(connection)
 
 
-def m003_experiments_and_expiry(connection: sqlite3.Connection) -> None:
+def m003_experiments_and_expiry(connection: SqliteConnection) -> None:
     """Whether a recall was held back, by which chance; episodes that nobody waits for any more."""
     for statement in (
         "ALTER TABLE recalls ADD COLUMN holdout REAL NOT NULL DEFAULT 0",
@@ -153,12 +152,12 @@ def m003_experiments_and_expiry(connection: sqlite3.Connection) -> None:
 MIGRATIONS = (m001_first_schema, m002_checksums_and_counters, m003_experiments_and_expiry)
 
 
-def schema_version(connection: sqlite3.Connection) -> int:
+def schema_version(connection: SqliteConnection) -> int:
     """The version recorded in the file; 0 for an empty one."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def check_format(connection: sqlite3.Connection, place: str) -> int:
+def check_format(connection: SqliteConnection, place: str) -> int:
     """The version recorded in a file; nothing is written.
 
     Raises:
@@ -199,7 +198,7 @@ def check_readable(version: int, place: str) -> None:
         )
 
 
-def migrate(connection: sqlite3.Connection) -> None:
+def migrate(connection: SqliteConnection) -> None:
     """Bring a checked database to the current schema, step by step."""
     version = schema_version(connection)
     while version < len(MIGRATIONS):

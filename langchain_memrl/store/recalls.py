@@ -1,27 +1,28 @@
 """Episodes and what their recalls showed: only what is recorded here is ever rewarded."""
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 
 from langchain_memrl.errors import EpisodeError
 from langchain_memrl.store.base import RecallRecord
+from langchain_memrl.store.database import Database
 from langchain_memrl.store.documents import register
 from langchain_memrl.store.encoding import digest, load
 from langchain_memrl.store.rows import batches, find_episode, marks
 from langchain_memrl.types import Candidate
 
 
-def open_episode(db: sqlite3.Connection, namespace: str, episode_id: str, now: str) -> int:
+def open_episode(db: Database, namespace: str, episode_id: str, now: str) -> int:
     """The episode's row number; the row is made where it is new."""
     db.execute(
-        "INSERT OR IGNORE INTO episodes (namespace, episode_id, created_at) VALUES (?, ?, ?)",
+        "INSERT INTO episodes (namespace, episode_id, created_at) VALUES (?, ?, ?) "
+        "ON CONFLICT DO NOTHING",
         (namespace, episode_id, now),
     )
     return episode_number(db, namespace, episode_id)
 
 
-def episode_number(db: sqlite3.Connection, namespace: str, episode_id: str) -> int:
+def episode_number(db: Database, namespace: str, episode_id: str) -> int:
     """The episode's row number, 0 where it is unknown."""
     row = db.execute(
         "SELECT seq FROM episodes WHERE namespace = ? AND episode_id = ?", (namespace, episode_id)
@@ -29,7 +30,7 @@ def episode_number(db: sqlite3.Connection, namespace: str, episode_id: str) -> i
     return 0 if row is None else int(row[0])
 
 
-def early_reward(db: sqlite3.Connection, namespace: str, episode_id: str) -> float | None:
+def early_reward(db: Database, namespace: str, episode_id: str) -> float | None:
     """The reward that came before its episode was known, or None."""
     row = db.execute(
         "SELECT reward FROM ledger WHERE namespace = ? AND episode_id = ? AND operation = 'early'",
@@ -38,7 +39,7 @@ def early_reward(db: sqlite3.Connection, namespace: str, episode_id: str) -> flo
     return None if row is None else float(row[0])
 
 
-def row_numbers(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> dict[str, int]:
+def row_numbers(db: Database, namespace: str, ids: Sequence[str]) -> dict[str, int]:
     """Row numbers of those ids that exist in this namespace."""
     found: dict[str, int] = {}
     for part in batches(ids):
@@ -47,7 +48,7 @@ def row_numbers(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> d
     return found
 
 
-def record(db: sqlite3.Connection, record: RecallRecord, now: str) -> RecallRecord:
+def record(db: Database, record: RecallRecord, now: str) -> RecallRecord:
     """Write what reached an episode's prompt; a repeat for the same intent returns the first."""
     keys = record.document_keys
     earlier = find_record(db, record.namespace, record.episode_id, record.intent, keys)
@@ -69,7 +70,7 @@ def record(db: sqlite3.Connection, record: RecallRecord, now: str) -> RecallReco
     return record
 
 
-def insert_recall(db: sqlite3.Connection, record: RecallRecord, now: str) -> None:
+def insert_recall(db: Database, record: RecallRecord, now: str) -> None:
     """Write one recall of an episode, its candidates as rows of numbers.
 
     Explicit ids come without a recall and a task; their key is one that no task has.
@@ -108,7 +109,7 @@ def insert_recall(db: sqlite3.Connection, record: RecallRecord, now: str) -> Non
     )
 
 
-def count_selections(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> None:
+def count_selections(db: Database, namespace: str, ids: Sequence[str]) -> None:
     """Count that memories reached a prompt."""
     db.executemany(
         "UPDATE memories SET selections = selections + 1 WHERE id = ? AND +namespace = ?",
@@ -122,7 +123,7 @@ def _key(intent: str, document_keys: Mapping[str, str] | None) -> bytes:
 
 
 def find_record(
-    db: sqlite3.Connection,
+    db: Database,
     namespace: str,
     episode_id: str,
     intent: str,

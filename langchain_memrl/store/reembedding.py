@@ -5,12 +5,12 @@ transaction. Until all are there the bank works with the old model; then one tra
 all vectors, the model and the calibrations.
 """
 
-import sqlite3
 from collections.abc import Callable, Sequence
 
 from langchain_memrl.errors import EmbeddingMismatchError
 from langchain_memrl.store.base import Fingerprint, Vector
 from langchain_memrl.store.counters import count_intents
+from langchain_memrl.store.database import Database
 from langchain_memrl.store.encoding import checksum, digest, to_blob
 from langchain_memrl.store.meta import (
     count,
@@ -27,7 +27,7 @@ BATCH = 256
 Embed = Callable[[Sequence[str]], Sequence[Vector]]
 
 
-def begin(db: sqlite3.Connection, model: Fingerprint) -> None:
+def begin(db: Database, model: Fingerprint) -> None:
     """Go on with this model, or start with it and drop what was collected for another one."""
     earlier = fingerprint(db, NEXT)
     if earlier is None or not same_model(earlier, model):
@@ -35,14 +35,14 @@ def begin(db: sqlite3.Connection, model: Fingerprint) -> None:
         save_fingerprint(db, model, NEXT)
 
 
-def count_texts(db: sqlite3.Connection) -> tuple[int, int]:
+def count_texts(db: Database) -> tuple[int, int]:
     """How many texts have their new vector, and how many there are."""
     (done,) = db.execute("SELECT count(*) FROM new_vectors").fetchone()
     (intents,) = db.execute("SELECT count(DISTINCT digest) FROM intents WHERE id > 0").fetchone()
     return int(done), int(intents)
 
 
-def missing_texts(db: sqlite3.Connection, after: int) -> tuple[list[str], int]:
+def missing_texts(db: Database, after: int) -> tuple[list[str], int]:
     """Texts without a new vector, of intents newer than `after`, and where to continue.
 
     The answers that episodes hold come last; nothing is left where the list is empty. Documents
@@ -63,7 +63,7 @@ def missing_texts(db: sqlite3.Connection, after: int) -> tuple[list[str], int]:
     return lacking[:BATCH], after
 
 
-def is_done(db: sqlite3.Connection, model: Fingerprint) -> bool:
+def is_done(db: Database, model: Fingerprint) -> bool:
     """Whether another call has gone over to this model meanwhile.
 
     Raises:
@@ -81,31 +81,26 @@ def is_done(db: sqlite3.Connection, model: Fingerprint) -> bool:
     )
 
 
-def drop_unused(db: sqlite3.Connection) -> None:
+def drop_unused(db: Database) -> None:
     """Drop collected vectors whose text was forgotten; held answers are embedded again."""
     db.execute("DELETE FROM new_vectors WHERE digest NOT IN (SELECT digest FROM intents)")
 
 
-def keep(db: sqlite3.Connection, texts: Sequence[str], vectors: Sequence[Vector]) -> None:
+def keep(db: Database, texts: Sequence[str], vectors: Sequence[Vector]) -> None:
     """Keep new vectors until all are there."""
     db.executemany(
-        "INSERT OR REPLACE INTO new_vectors (digest, vector) VALUES (?, ?)",
+        "INSERT INTO new_vectors (digest, vector) VALUES (?, ?) "
+        "ON CONFLICT (digest) DO UPDATE SET vector = excluded.vector",
         [(digest(text), to_blob(vector)) for text, vector in zip(texts, vectors, strict=True)],
     )
 
 
-def exchange(db: sqlite3.Connection) -> bool:
+def exchange(db: Database) -> bool:
     """Put the new vectors in the place of the old ones; False while some are missing."""
     model = fingerprint(db, NEXT)
     if model is None or missing_texts(db, 0)[0]:
         return False
-    db.create_function("memrl_checksum", -1, checksum, deterministic=True)
-    db.execute(
-        "UPDATE intents SET vector = n.vector, change = ?, "
-        "checksum = memrl_checksum(intents.namespace, n.vector) "
-        "FROM new_vectors n WHERE n.digest = intents.digest AND intents.id > 0",
-        (next_change(db),),
-    )
+    _exchange_intents(db)
     held = db.execute(
         "SELECT seq, held_intent, held_trajectory FROM episodes WHERE held_intent IS NOT NULL"
     )
@@ -125,3 +120,21 @@ def exchange(db: sqlite3.Connection) -> bool:
         if count_intents(db, namespace):
             calibrate_namespace(db, namespace, count_intents(db, namespace))
     return True
+
+
+def _exchange_intents(db: Database) -> None:
+    """Each intent its new vector and the checksum that goes with it, a batch at a time."""
+    change, after = next_change(db), 0
+    while True:
+        rows = db.execute(
+            "SELECT i.id, i.namespace, n.vector FROM intents i "
+            "JOIN new_vectors n ON n.digest = i.digest WHERE i.id > ? ORDER BY i.id LIMIT ?",
+            (after, BATCH),
+        ).fetchall()
+        if not rows:
+            return
+        db.executemany(
+            "UPDATE intents SET vector = ?, checksum = ?, change = ? WHERE id = ?",
+            [(blob, checksum(namespace, blob), change, id) for id, namespace, blob in rows],
+        )
+        after = rows[-1][0]

@@ -5,23 +5,25 @@ memory stands where it would stand had the new reward been given then: with m la
 by `step_size * (1 - step_size)^m * (new - old)`.
 """
 
-import sqlite3
 from collections.abc import Sequence
 
 from langchain_memrl.config import LearningConfig
 from langchain_memrl.core.learning import q_step
 from langchain_memrl.errors import RewardConflictError
 from langchain_memrl.store.base import RewardEntry
+from langchain_memrl.store.database import Database
 from langchain_memrl.store.recalls import early_reward, episode_number
-from langchain_memrl.store.rows import batches, find_episode, marks, seal
+from langchain_memrl.store.rows import EVERY, batches, find_episode, marks, seal
 from langchain_memrl.types import Episode
 
 REVISED = "revised"
 """Ledger rows `revised 1`, `revised 2` ... keep the rewards that were replaced."""
 Q_TOLERANCE = 1e-9
+LATER = "~"
+"""Stands after every time."""
 
 
-def replay(db: sqlite3.Connection, memory: int) -> None:
+def replay(db: Database, memory: int) -> None:
     """Set Q, its counter and the steps' before and after from the history, in its order."""
     (q,) = db.execute("SELECT q_init FROM memories WHERE seq = ?", (memory,)).fetchone()
     steps = db.execute(
@@ -33,18 +35,18 @@ def replay(db: sqlite3.Connection, memory: int) -> None:
     db.execute("UPDATE memories SET q = ?, updates = ? WHERE seq = ?", (q, len(steps), memory))
 
 
-def was_replaced(db: sqlite3.Connection, entry: RewardEntry) -> bool:
+def was_replaced(db: Database, entry: RewardEntry) -> bool:
     """Whether a reward stood once: a late repeat of it is no conflict."""
     sql = (
         "SELECT 1 FROM ledger WHERE namespace = ? AND episode_id = ? AND reward = ? "
-        "AND operation GLOB 'revised *'"
+        "AND operation LIKE 'revised %'"
     )
     found = db.execute(sql, (entry.namespace, entry.episode_id, entry.reward)).fetchone()
     return found is not None
 
 
 def revise(
-    db: sqlite3.Connection, entry: RewardEntry, old: float, learning: LearningConfig, now: str
+    db: Database, entry: RewardEntry, old: float, learning: LearningConfig, now: str
 ) -> None:
     """Put a reward in the place of the one that stands.
 
@@ -63,7 +65,7 @@ def revise(
     key = (entry.namespace, entry.episode_id)
     (count,) = db.execute(
         "SELECT count(*) FROM ledger WHERE namespace = ? AND episode_id = ? "
-        "AND operation GLOB 'revised *'",
+        "AND operation LIKE 'revised %'",
         key,
     ).fetchone()
     db.execute(
@@ -79,7 +81,7 @@ def revise(
     _correct_outcome(db, entry, learning.outcome(old), learning.outcome(new), now)
 
 
-def _check_rule(db: sqlite3.Connection, memory: int, first: int) -> None:
+def _check_rule(db: Database, memory: int, first: int) -> None:
     """Every step from `first` on has to be the one that replaying it gives."""
     steps = db.execute(
         "SELECT before, after, reward, step_size FROM q_history WHERE memory = ? AND seq >= ?",
@@ -94,9 +96,7 @@ def _check_rule(db: sqlite3.Connection, memory: int, first: int) -> None:
             )
 
 
-def _correct_outcome(
-    db: sqlite3.Connection, entry: RewardEntry, old: str, new: str, now: str
-) -> None:
+def _correct_outcome(db: Database, entry: RewardEntry, old: str, new: str, now: str) -> None:
     """The outcome of the memory that the episode wrote, where it followed from the old reward."""
     known = find_episode(db, entry.namespace, entry.episode_id)
     if known is None or known.memory_id is None or old == new:
@@ -114,7 +114,7 @@ def _correct_outcome(
 # --- a reward that comes before its episode -----------------------------------------------------
 
 
-def keep_early(db: sqlite3.Connection, entry: RewardEntry, now: str) -> None:
+def keep_early(db: Database, entry: RewardEntry, now: str) -> None:
     """Keep a reward for an episode that nobody has seen yet.
 
     Raises:
@@ -127,8 +127,9 @@ def keep_early(db: sqlite3.Connection, entry: RewardEntry, now: str) -> None:
             f"{entry.reward:g}; the first one stands, revise=True replaces it"
         )
     db.execute(
-        "INSERT OR REPLACE INTO ledger (namespace, episode_id, operation, reward, created_at) "
-        "VALUES (?, ?, 'early', ?, ?)",
+        "INSERT INTO ledger (namespace, episode_id, operation, reward, created_at) "
+        "VALUES (?, ?, 'early', ?, ?) ON CONFLICT (namespace, episode_id, operation) "
+        "DO UPDATE SET reward = excluded.reward, created_at = excluded.created_at",
         (entry.namespace, entry.episode_id, entry.reward, now),
     )
 
@@ -137,23 +138,23 @@ def keep_early(db: sqlite3.Connection, entry: RewardEntry, now: str) -> None:
 
 
 def open_episodes(
-    db: sqlite3.Connection, namespace: str, before: str | None, limit: int | None
+    db: Database, namespace: str, before: str | None, limit: int | None
 ) -> list[Episode]:
     """Episodes without a reward, oldest first; `before` is when they were first seen."""
     rows = db.execute(
         "SELECT episode_id FROM episodes WHERE namespace = ? AND open = 1 "
-        "AND created_at < coalesce(?, '~') ORDER BY seq LIMIT ?",
-        (namespace, before, -1 if limit is None else limit),
+        "AND created_at < ? ORDER BY seq LIMIT ?",
+        (namespace, before or LATER, EVERY if limit is None else limit),
     ).fetchall()
     found = (find_episode(db, namespace, row[0]) for row in rows)
     return [episode for episode in found if episode is not None]
 
 
-def expire(db: sqlite3.Connection, namespace: str, episode_ids: Sequence[str], now: str) -> None:
+def expire(db: Database, namespace: str, episode_ids: Sequence[str], now: str) -> None:
     """Wait for these episodes no longer, and drop the answers they hold."""
     db.executemany(
-        "INSERT OR IGNORE INTO ledger (namespace, episode_id, operation, created_at) "
-        "VALUES (?, ?, 'expire', ?)",
+        "INSERT INTO ledger (namespace, episode_id, operation, created_at) "
+        "VALUES (?, ?, 'expire', ?) ON CONFLICT DO NOTHING",
         [(namespace, id, now) for id in episode_ids],
     )
     for part in batches(episode_ids):

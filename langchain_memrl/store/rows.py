@@ -4,7 +4,6 @@ A `+` before a column keeps SQLite from using that column's index: an id is alwa
 """
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +14,7 @@ from langchain_memrl.core.calibration import Calibration, calibrate, is_due, sam
 from langchain_memrl.errors import StoreCorruptError
 from langchain_memrl.store.base import NewMemory, Vector
 from langchain_memrl.store.counters import count_intents
+from langchain_memrl.store.database import Database
 from langchain_memrl.store.encoding import (
     RESTORE,
     check,
@@ -25,11 +25,13 @@ from langchain_memrl.store.encoding import (
     to_time,
     to_vector,
 )
-from langchain_memrl.store.filters import Clause
+from langchain_memrl.store.filter_sql import Clause
 from langchain_memrl.store.meta import fingerprint, next_change
 from langchain_memrl.types import Episode, Memory
 
 BATCH = 500
+EVERY = 2**62
+"""As a limit: all of them."""
 DOCUMENTS = 0
 """The intent of every document. Other retrievers find documents, so it has no namespace and no
 vector; `id > 0` are the intents that this bank finds."""
@@ -69,7 +71,7 @@ def memory_checksum(row: Sequence[Any]) -> int:
     return checksum(*row[:6], *row[9:16], row[18])
 
 
-def seal(db: sqlite3.Connection, seq: int) -> None:
+def seal(db: Database, seq: int) -> None:
     """Keep the checksum of a memory that was just written."""
     row = db.execute(f"{MEMORY_SQL} WHERE m.seq = ?", (seq,)).fetchone()
     db.execute("UPDATE experiences SET checksum = ? WHERE seq = ?", (memory_checksum(row), seq))
@@ -94,7 +96,7 @@ def _ids(text: str) -> tuple[str, ...]:
     return () if text == "[]" else tuple(json.loads(text))
 
 
-def find_memories(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) -> dict[str, Memory]:
+def find_memories(db: Database, namespace: str, ids: Sequence[str]) -> dict[str, Memory]:
     """Those of the ids that exist in this namespace."""
     found: dict[str, Memory] = {}
     for part in batches(ids):
@@ -105,7 +107,7 @@ def find_memories(db: sqlite3.Connection, namespace: str, ids: Sequence[str]) ->
 
 
 def page_of_memories(
-    db: sqlite3.Connection, namespace: str, clause: Clause, before: int, limit: int
+    db: Database, namespace: str, clause: Clause, before: int, limit: int
 ) -> tuple[list[Memory], int]:
     """Memories older than `before`, newest first, and the number to continue with."""
     sql = MEMORY_SQL.replace("SELECT m.id", "SELECT m.seq, m.id", 1)
@@ -116,7 +118,7 @@ def page_of_memories(
     return [to_memory(row[1:]) for row in rows], rows[-1][0] if rows else 0
 
 
-def find_intent(db: sqlite3.Connection, namespace: str, text: str) -> tuple[int, Vector] | None:
+def find_intent(db: Database, namespace: str, text: str) -> tuple[int, Vector] | None:
     """Id and unit vector of a text that is already an intent.
 
     Raises:
@@ -140,7 +142,7 @@ def checked_vector(id: int, namespace: str, blob: bytes, kept: int) -> Vector:
 
 
 def insert_memory(
-    db: sqlite3.Connection, new: NewMemory, vector: Vector | None, q_init: float, now: str
+    db: Database, new: NewMemory, vector: Vector | None, q_init: float, now: str
 ) -> None:
     """Write one memory, and its intent where that is new; a document comes without a vector."""
     if vector is None:
@@ -148,11 +150,11 @@ def insert_memory(
     else:
         known = find_intent(db, new.namespace, new.intent)
         intent_id = known[0] if known else _insert_intent(db, new, vector)
-    seq = db.execute(
+    (seq,) = db.execute(
         "INSERT INTO memories (id, namespace, intent_id, q_init, q, outcome, source, trust, "
-        "created_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'trusted', ?)",
+        "created_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'trusted', ?) RETURNING seq",
         (new.id, new.namespace, intent_id, q_init, q_init, new.outcome, new.source, now),
-    ).lastrowid
+    ).fetchone()
     parents, metadata = json.dumps(new.parents or ()), json.dumps(new.metadata, ensure_ascii=False)
     texts = (new.id, new.namespace, new.intent, new.lesson, new.trajectory, new.outcome)
     origin = (parents, "[]", new.episode_id, new.source, "trusted", now, now)
@@ -172,30 +174,30 @@ def insert_memory(
     )
 
 
-def insert_documents_intent(db: sqlite3.Connection) -> int:
+def insert_documents_intent(db: Database) -> int:
     """Write the intent of documents unless it is there; its change 0 is older than any other."""
     db.execute(
-        "INSERT OR IGNORE INTO intents (id, namespace, digest, text, vector, checksum, change) "
-        "VALUES (?, '', ?, ?, x'', ?, 0)",
-        (DOCUMENTS, digest(DOCUMENT), DOCUMENT, checksum("", b"")),
+        "INSERT INTO intents (id, namespace, digest, text, vector, checksum, change) "
+        "VALUES (?, '', ?, ?, ?, ?, 0) ON CONFLICT DO NOTHING",
+        (DOCUMENTS, digest(DOCUMENT), DOCUMENT, b"", checksum("", b"")),
     )
     return DOCUMENTS
 
 
-def _insert_intent(db: sqlite3.Connection, new: NewMemory, vector: Vector) -> int:
+def _insert_intent(db: Database, new: NewMemory, vector: Vector) -> int:
     blob, key = to_blob(vector), digest(new.intent)
-    cursor = db.execute(
+    (id,) = db.execute(
         "INSERT INTO intents (namespace, digest, text, vector, checksum, change) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
+        "VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
         (new.namespace, key, new.intent, blob, checksum(new.namespace, blob), next_change(db)),
-    )
+    ).fetchone()
     count = count_intents(db, new.namespace)
     if is_due(count):
         calibrate_namespace(db, new.namespace, count)
-    return int(cursor.lastrowid or 0)
+    return int(id)
 
 
-def calibrate_namespace(db: sqlite3.Connection, namespace: str, count: int) -> None:
+def calibrate_namespace(db: Database, namespace: str, count: int) -> None:
     """Measure the namespace's similarities and save them."""
     ids = [
         row[0]
@@ -210,13 +212,14 @@ def calibrate_namespace(db: sqlite3.Connection, namespace: str, count: int) -> N
     if model is None or model.probes.shape[1] != vectors.shape[1]:
         raise StoreCorruptError(f"the bank's embedding model does not fit its vectors; {RESTORE}")
     db.execute(
-        "INSERT OR REPLACE INTO calibrations (namespace, intents, mean, std, threshold) "
-        "VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO calibrations (namespace, intents, mean, std, threshold) "
+        "VALUES (?, ?, ?, ?, ?) ON CONFLICT (namespace) DO UPDATE SET intents = excluded.intents, "
+        "mean = excluded.mean, std = excluded.std, threshold = excluded.threshold",
         (namespace, *calibrate(count, vectors, model.probes)),
     )
 
 
-def find_calibration(db: sqlite3.Connection, namespace: str) -> Calibration | None:
+def find_calibration(db: Database, namespace: str) -> Calibration | None:
     """The namespace's similarity statistics."""
     row = db.execute(
         "SELECT intents, mean, std, threshold FROM calibrations WHERE namespace = ?", (namespace,)
@@ -224,7 +227,7 @@ def find_calibration(db: sqlite3.Connection, namespace: str) -> Calibration | No
     return None if row is None else Calibration(*row)
 
 
-def find_episode(db: sqlite3.Connection, namespace: str, episode_id: str) -> Episode | None:
+def find_episode(db: Database, namespace: str, episode_id: str) -> Episode | None:
     """One episode with what it recorded and what was learned from it."""
     row = db.execute(
         "SELECT seq, created_at FROM episodes WHERE namespace = ? AND episode_id = ?",

@@ -13,7 +13,7 @@ from langchain_memrl.errors import (
     StoreError,
     StoreNotFoundError,
 )
-from langchain_memrl.store.connection import MEMORY, connect, write_ahead
+from langchain_memrl.store.connection import MEMORY, SqliteConnection, connect, write_ahead
 from langchain_memrl.store.faults import translated
 from langchain_memrl.store.files import make_file
 from langchain_memrl.store.forks import check_inherited, watch
@@ -49,7 +49,7 @@ class Sidecar:
         self._snapshots = 0
         self._is_closed = False
         self._process = os.getpid()
-        self._connection: sqlite3.Connection | None = None
+        self._connection: SqliteConnection | None = None
         self._marker = None if self.path is None else Marker(self.path)
         self._turns = None if self.path is None else Turns(self.path.parent)
         if self.path is not None:
@@ -82,7 +82,7 @@ class Sidecar:
         if self._marker is not None:
             self._marker.check_left()
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> SqliteConnection:
         read_only = self.read_only or self.doubt is not None
         connection = connect(self.path, BUSY_SECONDS, read_only=read_only)
         try:
@@ -92,7 +92,7 @@ class Sidecar:
             raise
         return connection
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
+    def _prepare(self, connection: SqliteConnection) -> None:
         """Refuse what is not ours before anything is written, then bring it up to date."""
         version = check_format(connection, self.place)
         connection.execute("PRAGMA foreign_keys = ON")
@@ -114,7 +114,7 @@ class Sidecar:
             return None
         return find_doubt(self._marker, self.path, BUSY_SECONDS, thorough=thorough)
 
-    def _mark_open(self, connection: sqlite3.Connection) -> None:
+    def _mark_open(self, connection: SqliteConnection) -> None:
         """Say in the marker that the database changes from now on.
 
         It may only say that there is a bank once the file itself holds it, not the log alone.
@@ -138,7 +138,7 @@ class Sidecar:
             raise StoreCorruptError(f"{self.doubt}; verify() tells more")
 
     @contextmanager
-    def read(self, *, doubted: bool = False) -> Iterator[sqlite3.Connection]:
+    def read(self, *, doubted: bool = False) -> Iterator[SqliteConnection]:
         """The connection, for reading, with errors translated; `doubted`: whatever it holds."""
         self.check_open()
         if not doubted:
@@ -154,8 +154,11 @@ class Sidecar:
                 self._users -= 1
 
     @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: committed when the block ends, rolled back when it raises."""
+    def write(self, *namespaces: str) -> Iterator[SqliteConnection]:
+        """One transaction: committed when the block ends, rolled back when it raises.
+
+        A file has one writer at a time, whatever `namespaces` it changes.
+        """
         with self.alone() as connection, self._turn():
             try:
                 connection.execute("BEGIN IMMEDIATE")
@@ -176,7 +179,7 @@ class Sidecar:
             yield
 
     @contextmanager
-    def one_state(self, *, doubted: bool = False) -> Iterator[sqlite3.Connection]:
+    def one_state(self, *, doubted: bool = False) -> Iterator[SqliteConnection]:
         """The connection with one state of the database, whatever others commit meanwhile."""
         with self.read(doubted=doubted) as db:
             try:
@@ -187,7 +190,7 @@ class Sidecar:
                     db.execute("COMMIT")
 
     @contextmanager
-    def snapshot(self) -> Iterator[sqlite3.Connection]:
+    def snapshot(self) -> Iterator[SqliteConnection]:
         """One state of the database for a long read; other threads go on meanwhile."""
         if self.path is None:
             with self.read() as db:
@@ -207,7 +210,7 @@ class Sidecar:
             self._snapshots -= 1
 
     @contextmanager
-    def alone(self) -> Iterator[sqlite3.Connection]:
+    def alone(self) -> Iterator[SqliteConnection]:
         """The connection outside any transaction, for what SQLite does on its own."""
         with self.read() as db:
             if self.read_only:
@@ -229,7 +232,7 @@ class Sidecar:
         if self._is_closed:
             raise StoreError(f"the memory bank {self.place} is closed; open it again")
 
-    def _open_connection(self) -> sqlite3.Connection:
+    def _open_connection(self) -> SqliteConnection:
         self.check_open()
         if self._connection is None:  # closed for a fork
             self._connection = self._connect()

@@ -8,7 +8,6 @@ steps.
 
 import itertools
 import json
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -18,6 +17,7 @@ from langchain_memrl.errors import StoreCorruptError
 from langchain_memrl.store import rows
 from langchain_memrl.store.base import Fingerprint
 from langchain_memrl.store.counters import count_intents
+from langchain_memrl.store.database import Database
 from langchain_memrl.store.encoding import RESTORE, checksum, to_blob
 from langchain_memrl.store.jsonl import FORMAT, Line, encode
 from langchain_memrl.store.meta import next_change
@@ -27,6 +27,8 @@ BATCH = 2000
 TABLES = ("episodes", "recalls", "ledger", "q_history", "calibrations")
 """What follows the memories, in the order in which an import needs it."""
 
+NUMBERED = ("intents", "memories", "episodes")
+"""Tables whose rows have a number that others name."""
 DERIVED = {"checksum", "held_checksum", "open"}
 """Columns that follow from the others; an import makes them anew."""
 
@@ -35,7 +37,7 @@ DERIVED = {"checksum", "held_checksum", "open"}
 
 
 def export_lines(
-    db: sqlite3.Connection, learning: LearningConfig, fingerprint: Fingerprint | None
+    db: Database, learning: LearningConfig, fingerprint: Fingerprint | None
 ) -> Iterator[Line]:
     """Every line of an export; the caller keeps one state of the database open meanwhile."""
     header: Line = {"kind": "bank", "format": FORMAT, "learning": asdict(learning)}
@@ -51,7 +53,7 @@ def export_lines(
     yield {"kind": "end", "lines": count}
 
 
-def _memories(db: sqlite3.Connection) -> Iterator[Line]:
+def _memories(db: Database) -> Iterator[Line]:
     """Each memory with its text, each intent just before the first memory it owns."""
     seen = {rows.DOCUMENTS}  # which every bank makes for itself
     for memory in _rows(db, "memories"):
@@ -64,7 +66,7 @@ def _memories(db: sqlite3.Connection) -> Iterator[Line]:
         yield memory | {"text": text}
 
 
-def _rows(db: sqlite3.Connection, table: str, where: str = "", *values: Any) -> Iterator[Line]:
+def _rows(db: Database, table: str, where: str = "", *values: Any) -> Iterator[Line]:
     """The rows of a table as lines."""
     cursor = db.execute(f"SELECT * FROM {table} {where} ORDER BY 1", values)
     names = [column[0] for column in cursor.description]
@@ -73,7 +75,7 @@ def _rows(db: sqlite3.Connection, table: str, where: str = "", *values: Any) -> 
         yield {"kind": table} | {name: value for name, value in columns if name not in DERIVED}
 
 
-def count_rows(db: sqlite3.Connection) -> int:
+def count_rows(db: Database) -> int:
     """How many lines an export has between the first and the last."""
     tables = ("intents WHERE id > 0", "memories", *TABLES)
     return sum(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
@@ -91,9 +93,9 @@ class Importer:
         self._namespaces: set[str] = set()
         self._columns: dict[str, list[str]] = {}
 
-    def take(self, db: sqlite3.Connection, lines: Iterable[Line]) -> None:
+    def take(self, db: Database, lines: Iterable[Line]) -> None:
         """Take over one batch of checked lines, inside the caller's transaction."""
-        takers: Mapping[str, Callable[[sqlite3.Connection, Line], object]] = {
+        takers: Mapping[str, Callable[[Database, Line], object]] = {
             "intents": self._intent,
             "memories": self._memory,
             "episodes": self._episode,
@@ -111,7 +113,7 @@ class Importer:
         for memory in moved:
             replay(db, memory)
 
-    def finish(self, db: sqlite3.Connection) -> None:
+    def finish(self, db: Database) -> None:
         """Measure the similarities of namespaces that grew past a power of two."""
         for namespace in sorted(self._namespaces):
             known = rows.find_calibration(db, namespace)
@@ -119,10 +121,10 @@ class Importer:
             if known is None or count.bit_length() != known.intents.bit_length():
                 rows.calibrate_namespace(db, namespace, count)
 
-    def _intent(self, db: sqlite3.Connection, row: Line) -> None:
+    def _intent(self, db: Database, row: Line) -> None:
         self._intents[row.pop("id")] = row
 
-    def _intent_number(self, db: sqlite3.Connection, number: int) -> int:
+    def _intent_number(self, db: Database, number: int) -> int:
         """This bank's number of an intent, which is written with the first memory it owns."""
         found = self._numbers["intents"]
         if number == rows.DOCUMENTS:
@@ -139,7 +141,7 @@ class Importer:
             found[number] = known[0] if known else self._insert(db, "intents", row)
         return found[number]
 
-    def _memory(self, db: sqlite3.Connection, row: Line) -> None:
+    def _memory(self, db: Database, row: Line) -> None:
         number, text = row.pop("seq"), row.pop("text")
         known = db.execute("SELECT seq FROM memories WHERE id = ?", (row["id"],)).fetchone()
         if known is None:
@@ -152,11 +154,11 @@ class Importer:
             return
         self._numbers["memories"][number] = known[0]
         db.execute(
-            "UPDATE memories SET selections = max(selections, ?) WHERE seq = ?",
-            (row["selections"], known[0]),
+            "UPDATE memories SET selections = ? WHERE seq = ? AND selections < ?",
+            (row["selections"], known[0], row["selections"]),
         )
 
-    def _episode(self, db: sqlite3.Connection, row: Line) -> None:
+    def _episode(self, db: Database, row: Line) -> None:
         number = row.pop("seq")
         if row["held_intent"] is not None:
             held = (row["held_intent"], row["held_trajectory"], row["held_vector"])
@@ -168,7 +170,7 @@ class Importer:
         ).fetchone()
         self._numbers["episodes"][number] = seq
 
-    def _recall(self, db: sqlite3.Connection, row: Line) -> None:
+    def _recall(self, db: Database, row: Line) -> None:
         del row["seq"]
         row["episode"] = self._numbers["episodes"][row["episode"]]
         memories = self._numbers["memories"]
@@ -177,25 +179,26 @@ class Importer:
         row["candidates"] = json.dumps(kept, separators=(",", ":"))
         self._insert(db, "recalls", row)
 
-    def _change(self, db: sqlite3.Connection, row: Line) -> int:
+    def _change(self, db: Database, row: Line) -> int:
         del row["seq"]
         row["memory"] = self._numbers["memories"][row["memory"]]
         row["episode"] = self._numbers["episodes"][row["episode"]]
         self._insert(db, "q_history", row)
         return int(row["memory"])
 
-    def _insert(self, db: sqlite3.Connection, table: str, row: Line) -> int:
+    def _insert(self, db: Database, table: str, row: Line) -> int:
         """Add a row unless it is there. Column names are those of the table, never the file's."""
         if table not in self._columns:
-            info = db.execute(f"PRAGMA table_info({table})").fetchall()
-            self._columns[table] = [column[1] for column in info]
+            description = db.execute(f"SELECT * FROM {table} LIMIT 0").description
+            self._columns[table] = [column[0] for column in description]
         columns = self._columns[table]
         used = [name for name in columns if name in row]
-        cursor = db.execute(
-            f"INSERT OR IGNORE INTO {table} ({', '.join(used)}) VALUES ({rows.marks(used)})",
+        written = db.execute(
+            f"INSERT INTO {table} ({', '.join(used)}) VALUES ({rows.marks(used)}) "
+            f"ON CONFLICT DO NOTHING RETURNING {columns[0]}",
             [row[name] for name in used],
-        )
-        return int(cursor.lastrowid or 0)
+        ).fetchone()
+        return written[0] if written and table in NUMBERED else 0
 
 
 def in_batches(lines: Iterable[Line]) -> Iterator[list[Line]]:

@@ -1,14 +1,14 @@
 """Episodes in which chance decided whether memories were shown."""
 
 import json
-import sqlite3
 
 from langchain_memrl.store.base import Trial
+from langchain_memrl.store.database import Database
 from langchain_memrl.store.rows import batches, marks
 
 _TRIALS = """
     SELECT p.episode_id, r.holdout, r.withheld, l.reward,
-           json_extract(r.settings, '$.k'), r.candidates
+           r.settings, r.candidates
     FROM recalls r JOIN episodes p ON p.seq = r.episode
     LEFT JOIN ledger l ON l.namespace = p.namespace AND l.episode_id = p.episode_id
         AND l.operation = 'reinforce'
@@ -18,7 +18,7 @@ _TRIALS = """
 """
 
 
-def find_trials(db: sqlite3.Connection, namespace: str, *, chosen: bool) -> list[Trial]:
+def find_trials(db: Database, namespace: str, *, chosen: bool) -> list[Trial]:
     """One trial per episode, oldest first; what was chosen only where it is asked for.
 
     An episode is none without any candidate, for there was nothing to show or to hold back, and
@@ -27,7 +27,7 @@ def find_trials(db: sqlite3.Connection, namespace: str, *, chosen: bool) -> list
     found: dict[str, Trial] = {}
     rows: dict[str, list[int]] = {}
     mixed: set[str] = set()
-    for id, holdout, withheld, reward, k, candidates in db.execute(_TRIALS, (namespace,)):
+    for id, holdout, withheld, reward, settings, candidates in db.execute(_TRIALS, (namespace,)):
         held_out = withheld == "held_out"
         first = found.setdefault(id, Trial(id, holdout, held_out, reward, ()))
         if first.held_out != held_out or withheld == "harmful":
@@ -35,6 +35,7 @@ def find_trials(db: sqlite3.Connection, namespace: str, *, chosen: bool) -> list
         if not first.holdout and holdout:
             found[id] = first._replace(holdout=holdout)
         if chosen:
+            k = json.loads(settings).get("k")
             rows.setdefault(id, []).extend(item[0] for item in json.loads(candidates)[:k])
     found = {id: trial for id, trial in found.items() if id not in mixed}
     if not chosen:

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -13,8 +12,11 @@ from langchain_memrl.core.calibration import Calibration
 from langchain_memrl.errors import StoreCorruptError, StoreError
 from langchain_memrl.store.base import Vector
 from langchain_memrl.store.coarse import Codes, LargeIndex, read_codes, write_codes
+from langchain_memrl.store.database import Database
+from langchain_memrl.store.eligible import eligible
 from langchain_memrl.store.encoding import RESTORE, to_blob
 from langchain_memrl.store.files import sync_folder
+from langchain_memrl.store.filter_sql import Clause
 from langchain_memrl.store.index import FaissIndex, Hits, Ids
 from langchain_memrl.store.index_file import DamagedFileError, IndexFile, Stamp, write_index
 from langchain_memrl.store.meta import count, get_meta, set_meta
@@ -47,7 +49,7 @@ class VectorCache:
         self._calibrations: dict[str, Calibration | None] = {}
         self._state: object = None  # the database as last seen: others' commits, our changes
 
-    def calibration(self, db: sqlite3.Connection, namespace: str) -> Calibration | None:
+    def calibration(self, db: Database, namespace: str) -> Calibration | None:
         """The namespace's similarity statistics; they change with its intents only."""
         self.catch_up(db)
         if namespace not in self._calibrations:
@@ -56,28 +58,25 @@ class VectorCache:
 
     def search(
         self,
-        db: sqlite3.Connection,
+        db: Database,
         namespace: str,
         query: Vector,
         limit: int,
-        allowed: Ids | None,
+        clause: Clause | None,
         excluded: Ids,
     ) -> Hits:
-        """The nearest of a namespace's intents, `allowed` (None: all) without `excluded`.
-
-        As of the last `catch_up`, which `calibration` does.
-        """
+        """See `Nearest.search`. As of the last `catch_up`, which `calibration` does."""
         self._check_file(db, namespace)
         index = self._indexes.get(namespace)
         if index is None:
             return Hits(np.empty(0, dtype=np.int64), np.empty(0))
-        hits = index.search(query, limit + excluded.size, allowed)
+        hits = index.search(query, limit + excluded.size, eligible(db, namespace, clause))
         if not excluded.size:
             return hits
         others = ~np.isin(hits.ids, excluded)
         return Hits(hits.ids[others][:limit], hits.similarity[others][:limit])
 
-    def _check_file(self, db: sqlite3.Connection, namespace: str | None = None) -> None:
+    def _check_file(self, db: Database, namespace: str | None = None) -> None:
         """Rebuild what came from a file that does not fit its stamp; None: look at all of it."""
         if self._file is None:
             return
@@ -94,14 +93,15 @@ class VectorCache:
             "the vector index %s does not fit its bank (%s); it is rebuilt", self.path, error
         )
 
-    def catch_up(self, db: sqlite3.Connection) -> None:
+    def catch_up(self, db: Database) -> None:
         """Take over what any process wrote since the last look."""
-        state = (db, *db.execute("PRAGMA data_version").fetchone(), db.total_changes)
+        others_and_ours = "SELECT data_version, total_changes() FROM pragma_data_version"
+        state = (db, *db.execute(others_and_ours).fetchone())
         if state != self._state:
             self._take_over(db)
             self._state = state
 
-    def _take_over(self, db: sqlite3.Connection) -> None:
+    def _take_over(self, db: Database) -> None:
         change, generation = count(db, "change"), count(db, "generation")
         if change == self._seen:
             return
@@ -142,7 +142,7 @@ class VectorCache:
             self._indexes[namespace] = self._kind(vectors.shape[1])
         self._indexes[namespace].add(ids, vectors)
 
-    def _load(self, db: sqlite3.Connection) -> None:
+    def _load(self, db: Database) -> None:
         """Map the file where it fits; else start empty, and `catch_up` reads every row."""
         self._indexes, self._file, self._seen = {}, None, 0
         if self.path is None or not self.path.exists():
@@ -160,7 +160,7 @@ class VectorCache:
         self._seen = self._saved = count(db, "index_change")
         self._load_codes(db, self.path.with_name(CODES_NAME))
 
-    def _load_codes(self, db: sqlite3.Connection, path: Path) -> None:
+    def _load_codes(self, db: Database, path: Path) -> None:
         """Use the codes where they fit; else they are made again."""
         if self._kind is FaissIndex or not path.exists():
             return
@@ -189,7 +189,7 @@ class VectorCache:
             return False
         return self._seen != self._saved or not all(one.is_saved for one in self._codes().values())
 
-    def save(self, db: sqlite3.Connection) -> None:
+    def save(self, db: Database) -> None:
         """Write the file, then its stamp. A crash in between leaves a file that is rebuilt.
 
         Raises:
@@ -210,7 +210,7 @@ class VectorCache:
             raise StoreError(f"{self.path} cannot be written ({error})") from error
         self._saved = self._seen
 
-    def _write(self, db: sqlite3.Connection, path: Path) -> None:
+    def _write(self, db: Database, path: Path) -> None:
         if self._seen == self._saved != count(db, "index_change"):
             return  # another process has written newer files
         if self._file is not None:
@@ -228,14 +228,14 @@ class VectorCache:
             set_meta(db, "index_generation", self._generation)
             set_meta(db, "index_stamp", written.to_json())
 
-    def rebuild(self, db: sqlite3.Connection) -> None:
+    def rebuild(self, db: Database) -> None:
         """Forget everything and read every vector from SQLite again."""
         self._indexes, self._file, self._seen, self._saved = {}, None, 0, -1
         self._state = None
         self._generation = count(db, "generation")
         self.catch_up(db)
 
-    def problems(self, db: sqlite3.Connection) -> list[str]:
+    def problems(self, db: Database) -> list[str]:
         """Where the indexes differ from SQLite."""
         try:
             self.catch_up(db)

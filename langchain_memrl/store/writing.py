@@ -1,18 +1,18 @@
 """What an episode writes: its memory, once, and the answer that it holds until its reward comes."""
 
-import sqlite3
 from dataclasses import replace
 
 from langchain_memrl.config import LearningConfig
 from langchain_memrl.errors import MemoryNotFoundError, WriteConflictError
 from langchain_memrl.store.base import HeldAnswer, NewMemory, Vector
+from langchain_memrl.store.database import Database
 from langchain_memrl.store.encoding import check, checksum, digest, to_blob, to_vector
 from langchain_memrl.store.recalls import episode_number, open_episode, row_numbers
 from langchain_memrl.store.rows import find_episode, insert_memory
 
 
 def remember(
-    db: sqlite3.Connection, new: NewMemory, vector: Vector, learning: LearningConfig, now: str
+    db: Database, new: NewMemory, vector: Vector, learning: LearningConfig, now: str
 ) -> str:
     """Write an episode's memory once; the id of the one that stands is returned."""
     content = digest(
@@ -49,7 +49,7 @@ def remember(
 
 
 def hold(
-    db: sqlite3.Connection, answer: HeldAnswer, vector: Vector, learning: LearningConfig, now: str
+    db: Database, answer: HeldAnswer, vector: Vector, learning: LearningConfig, now: str
 ) -> None:
     """Keep an episode's answer until its reward comes; write it at once if that came first."""
     number = open_episode(db, answer.namespace, answer.episode_id, now)
@@ -76,7 +76,7 @@ def hold(
 
 
 def write_held(
-    db: sqlite3.Connection,
+    db: Database,
     namespace: str,
     episode_id: str,
     id: str,
@@ -108,13 +108,13 @@ def write_held(
     remember(db, raw, to_vector(blob), learning, now)
 
 
-def written_memory(db: sqlite3.Connection, namespace: str, episode_id: str) -> str | None:
+def written_memory(db: Database, namespace: str, episode_id: str) -> str | None:
     """The memory an episode wrote, or None."""
     known = find_episode(db, namespace, episode_id)
     return None if known is None else known.memory_id
 
 
-def holds_answer(db: sqlite3.Connection, episode: int) -> bool:
+def holds_answer(db: Database, episode: int) -> bool:
     """Whether an episode holds an answer that waits for its reward."""
     sql = "SELECT held_intent IS NOT NULL FROM episodes WHERE seq = ?"
     return bool(db.execute(sql, (episode,)).fetchone()[0])

@@ -16,9 +16,6 @@ import pytest
 from langchain_memrl import EpisodicMemory
 from langchain_memrl.offline import HashingEmbeddings
 
-pytest.importorskip(
-    "langgraph_api", reason='needs langgraph-cli: pip install "langchain-memrl[platform]"'
-)
 SETTINGS = "langgraph.json"
 EXAMPLE = Path(__file__).parents[2] / "notebooks" / "platform"
 ASK = {"messages": [{"role": "user", "content": "reset the router"}]}

@@ -1,0 +1,52 @@
+"""Where a bank may be: in memory, in a folder, on a PostgreSQL server."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from langchain_memrl.config import LearningConfig
+from langchain_memrl.errors import ConfigError
+from langchain_memrl.inputs import is_blank
+from langchain_memrl.store.contract import MemoryStore
+from langchain_memrl.store.local import LocalStore
+
+SERVERS = ("postgresql", "postgres")
+EXPECTED = 'expected a folder, ":memory:" or postgresql://...'
+
+
+def is_server(location: str | Path) -> bool:
+    """Whether a location is a connection string of PostgreSQL."""
+    return str(location).split("://", 1)[0] in SERVERS and "://" in str(location)
+
+
+def open_store(
+    location: str | Path,
+    *,
+    learning: LearningConfig | None,
+    create: bool,
+    read_only: bool,
+    seed: int | None,
+    exact: bool,
+) -> MemoryStore:
+    """Open the bank at a location, or make one. See `EpisodicMemory.open`.
+
+    Raises:
+        ConfigError: The location is unusable, or a package is missing.
+    """
+    text = str(location)
+    if is_blank(text):
+        raise ConfigError(f"location is blank; {EXPECTED}")
+    if is_server(text):
+        if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
+            raise ConfigError(
+                'PostgreSQL needs more packages: pip install "langchain-memrl[postgres]"'
+            )
+        from langchain_memrl.store.postgres.store import PostgresStore
+
+        return PostgresStore(
+            text, learning=learning, create=create, read_only=read_only, exact=exact
+        )
+    if "://" in text:
+        raise ConfigError(f"location starts with {text.split('://', 1)[0]}://; {EXPECTED}")
+    return LocalStore(
+        location, learning=learning, create=create, read_only=read_only, seed=seed, exact=exact
+    )
