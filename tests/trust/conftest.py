@@ -5,6 +5,12 @@ import pytest
 from canaries import CANARY, files_with, redact
 
 
+def pytest_generate_tests(metafunc):
+    """Modules that promise the same of every store run on each."""
+    if getattr(metafunc.module, "EVERY_STORE", False) and "backend" in metafunc.fixturenames:
+        metafunc.parametrize("backend", ["sqlite", "postgres"])
+
+
 @pytest.fixture
 def redacting(open_bank):
     """A bank with a redactor."""

@@ -1,7 +1,7 @@
 """S3: nothing crosses from one namespace to another.
 
-`test_memory_namespaces.py` tries pairs of look-alike names with most calls; here is every call that
-takes a namespace, many threads at once, and names that other stores accept and then cannot find.
+`contract/test_memory_namespaces.py` tries pairs of look-alike names with most calls; here is every
+call that takes a namespace, many threads at once, and names that other stores accept and then cannot find.
 """
 
 import inspect
@@ -15,6 +15,7 @@ import pytest
 from langchain_memrl import EpisodicMemory, load_memories
 from langchain_memrl.errors import MemRLError
 
+EVERY_STORE = True
 OURS, THEIRS = "acme", "acme-corp"
 SECRET = "CANARY-of-the-others"
 FREE = {"score_threshold": None}

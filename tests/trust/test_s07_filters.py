@@ -11,6 +11,7 @@ import pytest
 from langchain_memrl import MemRLRetriever
 from langchain_memrl.errors import InputError
 
+EVERY_STORE = True
 FREE = {"score_threshold": None}
 QUOTES = ("'", '"', "`", "''", '\\"', "\\", "\\'", "\u2019", "\uff07")
 TAILS = ("", " --", " #", "/*", ";", " OR 1=1", " OR '1'='1", ") OR (1=1", "; DROP TABLE memories;")

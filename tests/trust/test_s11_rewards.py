@@ -1,6 +1,6 @@
 """S11: rewards cannot be forged, replayed or pointed at what an episode did not show.
 
-Each rule on its own: `test_memory_reinforce.py`, `test_memory_cited.py`, `test_memory_episodes.py`,
+Each rule on its own: `contract/test_memory_reinforce.py`, `..._cited.py`, `..._episodes.py`,
 `graph/test_graph_once.py`. No tool for a model is offered at all.
 """
 
@@ -17,6 +17,7 @@ from langchain_memrl.errors import EpisodeError, InputError, MemRLError, RewardC
 from langchain_memrl.middleware import MemRLMiddleware
 from langchain_memrl.offline import ScriptedChatModel
 
+EVERY_STORE = True
 FREE = {"score_threshold": None}
 FORGED = {
     "episode_id": "victim",

@@ -1,6 +1,7 @@
 """S14: files of a bank are private whatever the umask, and temporary ones stay beside them.
 
-That nothing is left of what was forgotten: `test_memory_upkeep.py`, `faults/test_deleting.py`.
+That nothing is left of what was forgotten: `contract/test_memory_upkeep.py`,
+`faults/test_deleting.py`.
 """
 
 import os
