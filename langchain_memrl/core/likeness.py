@@ -8,16 +8,18 @@ any other number or deciding word ("not", "before"), however long the texts are.
 import functools
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 ALIKE = 0.9
 """Smallest Jaccard similarity of two texts that are alike.
 
-One other word in a text of n words changes at most 3 of its n - 2 triples, and at its end 1. So 15
-words with one exchanged reach (13 - 3) / (13 + 3) = .63, and (13 - 1) / (13 + 1) = .86 at the end:
-not alike. With one word in the middle exchanged, texts are alike from 59 words on.
+One other word in a text of n words changes at most 3 of its n - 2 triples: with 15 words that
+leaves (13 - 3) / (13 + 3) = .63, with 59 words (57 - 3) / (57 + 3) = .9.
 """
+WORDS_PER_CHANGE = 59
+"""So many words for each that may be another one, also at the ends, where it changes one triple."""
 LONGEST = 8_000
 """Characters; of a longer text only an equal one is alike."""
 
@@ -61,12 +63,12 @@ class Likeness(NamedTuple):
     """What is compared of a text.
 
     Attributes:
-        words: A hash of its words in order; equal words are alike, however few.
+        words: Its words in order; equal words are alike, however few.
         deciding: Its numbers and deciding words, sorted.
         triples: Its word triples; empty where only an equal text is alike.
     """
 
-    words: int
+    words: tuple[str, ...]
     deciding: tuple[str, ...]
     triples: frozenset[tuple[str, ...]]
 
@@ -90,14 +92,14 @@ def likeness(text: str) -> Likeness:
     words = words_of(text) or [_plain(text)]
     triples = zip(words, words[1:], words[2:], strict=False) if len(text) <= LONGEST else ()
     deciding = (word for word in words if word in DECIDING or not word.isalpha())
-    return Likeness(hash(tuple(words)), tuple(sorted(deciding)), frozenset(triples))
+    return Likeness(tuple(words), tuple(sorted(deciding)), frozenset(triples))
 
 
 def alike(one: Likeness, other: Likeness) -> bool:
     """Whether two texts are near-identical.
 
-    The Jaccard similarity of their word triples, shared ones by all, is at least `ALIKE`, and their
-    numbers and deciding words are the same; or all their words are.
+    The Jaccard similarity of their word triples, shared ones by all, is at least `ALIKE`, no more
+    than one word in 59 is another one, and their numbers and deciding words are the same.
     """
     if one.words == other.words:
         return True
@@ -107,7 +109,11 @@ def alike(one: Likeness, other: Likeness) -> bool:
     if small < ALIKE * large:
         return False
     shared = len(one.triples & other.triples)
-    return shared >= ALIKE * (small + large - shared)
+    if shared < ALIKE * (small + large - shared):
+        return False
+    mine, theirs = Counter(one.words), Counter(other.words)
+    changed = max((mine - theirs).total(), (theirs - mine).total())
+    return changed * WORDS_PER_CHANGE <= max(len(one.words), len(other.words))
 
 
 def leaders(texts: Sequence[str]) -> list[bool]:

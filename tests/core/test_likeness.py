@@ -62,6 +62,9 @@ OTHER = {
     "the last word": LESSON.replace("light", "label"),
     "not": LESSON.replace("Hold", "Do not hold"),
     "a word more": LESSON.replace("button", "button inside"),
+    "a word more at the end": LESSON + " Twice.",
+    "a word more at the beginning": "Never " + LESSON,
+    "a word less": LESSON.replace(" reset", ""),
     "order": "Wait for the green light of the router for 10 s, and hold its reset button.",
 }
 
@@ -95,13 +98,22 @@ def test_in_a_long_text_one_plain_word_may_differ_but_no_number_and_no_negation(
     assert are_alike(LONG, " ".join(changed.get(i, word) for i, word in enumerate(words))) is same
 
 
-@pytest.mark.parametrize(("words", "same"), [(58, False), (59, True)])
-def test_a_word_in_the_middle_counts_up_to_fifty_eight_words(words, same):
+@pytest.mark.parametrize(("words", "same"), [(15, False), (58, False), (59, True)])
+@pytest.mark.parametrize("place", [0, 1, 7, -1])
+def test_another_word_anywhere_counts_up_to_fifty_eight_words(words, same, place):
     # n words have n - 2 triples: (56 - 3) / (56 + 3) = .898 and (57 - 3) / (57 + 3) = .9
     text = LONG.split()[:words]
-    changed = [*text[:30], "other", *text[31:]]
+    changed = list(text)
+    changed[place] = "other"
     assert ALIKE == 0.9
     assert are_alike(" ".join(text), " ".join(changed)) is same
+
+
+@pytest.mark.parametrize(("words", "same"), [(15, False), (57, False), (58, True)])
+def test_a_word_more_at_an_end_counts_too(words, same):
+    text = LONG.split()[:words]
+    assert are_alike(" ".join(text), " ".join([*text, "more"])) is same
+    assert are_alike(" ".join(text), " ".join(["more", *text])) is same
 
 
 SHORT = [

@@ -5,10 +5,10 @@ import pytest
 from canaries import CANARY, files_with, redact
 
 
-@pytest.fixture
-def form(request):
-    """Blocking, unless a test names the forms itself: only some run both."""
-    return getattr(request, "param", "blocking")
+def pytest_generate_tests(metafunc):
+    """Modules that promise the same of every store run on each."""
+    if getattr(metafunc.module, "EVERY_STORE", False) and "backend" in metafunc.fixturenames:
+        metafunc.parametrize("backend", ["sqlite", "postgres"])
 
 
 @pytest.fixture

@@ -21,11 +21,12 @@ from langchain_memrl import (
     summarize_pending,
     verbatim,
 )
-from langchain_memrl.errors import ConfigError, InputError, MemRLError
+from langchain_memrl.errors import ConfigError, InputError, MemRLError, StoreNotFoundError
 from langchain_memrl.middleware import MemRLMiddleware
 from langchain_memrl.offline import ScriptedChatModel
 
-both_forms = pytest.mark.parametrize("form", ["blocking", "awaited"], indirect=True)
+both_forms = pytest.mark.parametrize("form", ["blocking", "awaited"])
+EVERY_STORE = True
 TASK = secret("reset the router with")
 ASK = {"messages": [("user", TASK)]}
 FREE = {"score_threshold": None}
@@ -366,7 +367,7 @@ def test_keys_that_become_the_same_are_refused(redacting):
 
 
 @both_forms
-def test_a_redactor_that_fails_in_a_graph_surfaces_and_stores_no_text(form, open_bank, folder):
+def test_a_redactor_that_fails_in_a_graph_surfaces_and_stores_no_text(form, open_bank):
     def choosy(text):
         if "lesson" in text:
             raise LookupError("not this one")
@@ -385,10 +386,11 @@ def test_a_redactor_that_fails_in_a_graph_surfaces_and_stores_no_text(form, open
 
 
 @pytest.mark.parametrize("hook", ["text", 1, {}, []])
-def test_what_cannot_be_called_is_refused_before_a_bank_is_made(hook, folder, open_bank):
+def test_what_cannot_be_called_is_refused_before_a_bank_is_made(hook, open_bank):
     with pytest.raises(ConfigError, match=r"redact is a \w+; expected a callable"):
         open_bank(redact=hook)
-    assert not folder.exists()
+    with pytest.raises(StoreNotFoundError):
+        open_bank(create=False)
 
 
 async def test_it_never_runs_on_the_event_loop(open_bank):
@@ -416,7 +418,7 @@ async def test_it_never_runs_on_the_event_loop(open_bank):
 
 
 def test_an_export_with_a_secret_is_refused_and_a_clean_one_is_taken(
-    open_bank, embeddings, tmp_path, folder
+    open_bank, embeddings, tmp_path
 ):
     bank = open_bank()
     bank.remember("task", "lesson")
