@@ -37,7 +37,7 @@ def open_store(
     if is_blank(text):
         raise ConfigError(f"location is blank; {EXPECTED}")
     if is_server(text):
-        if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
+        if find_spec("psycopg") is None:
             raise ConfigError(
                 'PostgreSQL needs more packages: pip install "langchain-memrl[postgres]"'
             )

@@ -106,14 +106,19 @@ def _walk(db: Database, namespace: str, query: Vector, limit: int, rest: _Rest) 
     """
     raw: Connection = db.raw  # type: ignore[attr-defined]
     kind = kind_of(query.size)
-    statement = (
+    statement = translated_sql(
         "SELECT i.id, i.namespace, i.vector, i.checksum FROM ("
         f"SELECT v.id FROM intent_vectors v WHERE v.namespace = ?{rest.sql} "
         f"ORDER BY (v.embedding::{kind}) <#> ?::{kind} LIMIT ?) near "
         "JOIN intents i ON i.id = near.id ORDER BY i.id"
     )
-    with raw.transaction(), psycopg.ClientCursor(raw) as cursor:
-        cursor.execute(f"SET LOCAL hnsw.ef_search = {min(EF_MOST, max(EF_SEARCH, limit))}")
-        cursor.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
-        values = (namespace, *rest.values, numbers(query), limit)
-        return cursor.execute(translated_sql(statement), values).fetchall()
+    effort = min(EF_MOST, max(EF_SEARCH, limit))
+    with psycopg.ClientCursor(raw) as cursor:
+        cursor.execute(
+            f"SET LOCAL hnsw.ef_search = {effort}; "
+            f"SET LOCAL hnsw.iterative_scan = relaxed_order; {statement}",
+            (namespace, *rest.values, numbers(query), limit),
+        )
+        while cursor.nextset():
+            pass
+        return cursor.fetchall()

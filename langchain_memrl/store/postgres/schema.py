@@ -14,9 +14,10 @@ from langchain_memrl.errors import (
 )
 from langchain_memrl.store import counters
 from langchain_memrl.store.meta import get_meta, set_meta
-from langchain_memrl.store.postgres.connection import PostgresConnection
+from langchain_memrl.store.postgres.connection import Connection, PostgresConnection
 
 FORMAT = "format"
+EXTENSION = "vector"
 TRIGGER = re.compile(r"(\w+) (AFTER|BEFORE) (\w+)( OF [\w, ]+)? ON (\w+)(?: WHEN (.+))?", re.DOTALL)
 
 TEXT = 'TEXT COLLATE "C"'
@@ -164,6 +165,20 @@ def _triggers() -> Iterator[str]:
         )
 
 
+def check_encoding(raw: Connection, place: str) -> None:
+    """Refuse a database that cannot keep every text.
+
+    Raises:
+        StoreError: It is not in UTF-8.
+    """
+    encoding = raw.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise StoreError(
+            f"{place} keeps texts as {encoding}; a bank needs UTF8: "
+            "CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+        )
+
+
 def version_of(db: PostgresConnection, schema: str, place: str) -> int:
     """The format that the schema holds; 0: nothing yet.
 
@@ -219,10 +234,11 @@ def make_schema(db: PostgresConnection, schema: str) -> None:
     Raises:
         StoreError: The server does not have pgvector.
     """
-    db.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+    if not db.execute("SELECT 1 FROM pg_namespace WHERE nspname = ?", (schema,)).fetchone():
+        db.execute(f'CREATE SCHEMA "{schema}"')  # even IF NOT EXISTS takes the right to make one
     if extension_schema(db) is None:
-        sql = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
-        if db.execute(sql).fetchone() is None:
+        sql = "SELECT 1 FROM pg_available_extensions WHERE name = ?"
+        if db.execute(sql, (EXTENSION,)).fetchone() is None:
             raise StoreError(
                 "this PostgreSQL server lacks pgvector; install it there "
                 "(Debian: postgresql-18-pgvector), or choose a server that has it"
@@ -234,6 +250,7 @@ def extension_schema(db: PostgresConnection) -> str | None:
     """The schema that pgvector is installed in, or None."""
     row = db.execute(
         "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace "
-        "WHERE e.extname = 'vector'"
+        "WHERE e.extname = ?",
+        (EXTENSION,),
     ).fetchone()
     return None if row is None else str(row[0])
