@@ -2,7 +2,7 @@
 
 import copy
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
@@ -10,8 +10,7 @@ from typing import Any, Self
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from langchain_memrl.config import LearningConfig, RecallConfig
-from langchain_memrl.core.probes import PROBES
+from langchain_memrl.config import LearningConfig, TrustConfig
 from langchain_memrl.embedding import Embedder, ModelCheck
 from langchain_memrl.errors import (
     ConfigError,
@@ -21,19 +20,12 @@ from langchain_memrl.errors import (
     MemRLError,
     StoreError,
 )
-from langchain_memrl.inputs import check_name, is_blank
+from langchain_memrl.inputs import check_name
 from langchain_memrl.notices import Brake, Notices
-from langchain_memrl.requests import Task, check_texts
-from langchain_memrl.steps import Steps
-from langchain_memrl.store.base import (
-    Fingerprint,
-    Pool,
-    PoolQuery,
-    RecallRecord,
-    Vector,
-)
+from langchain_memrl.redaction import Redact, Redactor
+from langchain_memrl.requests import Task, check_memory, check_tasks
+from langchain_memrl.store.base import NewMemory
 from langchain_memrl.store.contract import MemoryStore
-from langchain_memrl.store.filters import compile_filter
 from langchain_memrl.store.places import open_store
 from langchain_memrl.types import Episode, Memory
 
@@ -51,10 +43,13 @@ class Bank:
         *,
         namespace: str = DEFAULT_NAMESPACE,
         seed: int | None = None,
+        redact: Redact | None = None,
     ) -> None:
         self.namespace = check_name("namespace", namespace)
         """Where calls look that name no namespace."""
         self.embedder = Embedder(embeddings)
+        self.redactor = Redactor(redact)
+        """What every text goes through before it is embedded, summarised or stored."""
         self._closing = threading.Event()
         self._threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="memrl")
         self.fence_key = store.secret()
@@ -65,6 +60,7 @@ class Bank:
         self._brake = Brake()
         self._rng = np.random.default_rng(seed)
         self._is_view = False
+        self._closes = True
 
     @classmethod
     def open(
@@ -74,19 +70,24 @@ class Bank:
         embeddings: Embeddings | None = None,
         namespace: str = DEFAULT_NAMESPACE,
         learning: LearningConfig | None = None,
+        trust: TrustConfig | None = None,
         create: bool = True,
         read_only: bool = False,
         seed: int | None = None,
         exact: bool = False,
+        redact: Redact | None = None,
     ) -> Self:
         """Open a memory bank, or make one.
 
         Args:
-            location: A folder, or `":memory:"` for a bank that ends with the object.
+            location: A folder; `":memory:"` for a bank that ends with the object; or
+                `postgresql://user:password@host/database` for one that many machines share (extra
+                `postgres`; `?schema=` names the schema that holds it, `memrl` by default).
             embeddings: Any LangChain embeddings. Without them everything works that needs no
                 vector. They are not called here.
             namespace: Where calls look that name no namespace.
             learning: How Q moves, saved with a new bank; None takes the saved settings.
+            trust: Whose memories start in quarantine, saved in the same way.
             create: Whether a missing bank is made.
             read_only: Open without writing: recall works, learning raises.
             seed: Makes exploration repeatable, and the prompt fences of an in-memory bank.
@@ -94,6 +95,10 @@ class Bank:
                 38 million numbers on (100,000 intents of 384, 25,000 of 1536), compares short
                 codes first, which are made in the background. Similarities stay exact; of the ten
                 nearest intents up to 2 in 100 were missed, measured up to a million intents.
+            redact: Takes a text and returns it without secrets. Whatever is embedded, summarised or
+                stored from now on went through it once: intents, lessons, trajectories, metadata
+                (keys too), held answers. The same text has to give the same result. Its own errors
+                surface and nothing is stored. Names and ids are not texts.
 
         Raises:
             StoreNotFoundError: There is no bank and `create` is False.
@@ -101,25 +106,25 @@ class Bank:
                 `read_only` is given.
             StoreCorruptError: The database is damaged, or gone although a bank was made here. One
                 that was changed since it was closed opens, but only `verify` works.
-            ConfigError: `learning` differs from the saved settings.
+            StoreBusyError: The server cannot be reached.
+            ConfigError: `learning` or `trust` differs from the saved settings, `redact` cannot be
+                called, or the location is unusable.
         """
         name = check_name("namespace", namespace)
+        Redactor(redact)
         store = open_store(
             location,
             learning=learning,
+            trust=trust,
             create=create,
             read_only=read_only,
             seed=seed,
             exact=exact,
         )
         try:
-            saved = store.learning()
-            if learning is not None and saved != learning:
-                raise ConfigError(
-                    f"the bank was made with {saved}, now came {learning}; "
-                    "leave learning out, or change the saved settings with configure()"
-                )
-            return cls(store, embeddings, namespace=name, seed=seed)
+            _check_saved("learning", learning, store.learning)
+            _check_saved("trust", trust, store.trust)
+            return cls(store, embeddings, namespace=name, seed=seed, redact=redact)
         except MemRLError:
             store.close()
             raise
@@ -140,12 +145,25 @@ class Bank:
         """The same bank, bound to one namespace: another one is an error on every call."""
         view = copy.copy(self)
         view.namespace = check_name("namespace", namespace)
-        view._is_view = True
+        view._is_view, view._closes = True, False
+        return view
+
+    def already_redacted(self) -> Self:
+        """The same bank for texts that went through its `redact` already: it is not applied again.
+
+        For a loop of your own that redacts before it summarises. The intent of a `Recall` is
+        redacted. Close the bank itself, not this view of it.
+        """
+        if not self.redactor.is_given:
+            return self
+        view = copy.copy(self)
+        view.redactor = Redactor()
+        view._closes = False
         return view
 
     def close(self) -> None:
         """Finish what was handed over and close the bank. Idempotent; a view closes nothing."""
-        if not self._is_view:
+        if self._closes:
             self._closing.set()
             self._threads.shutdown(wait=True)
             self._store.close()
@@ -176,6 +194,16 @@ class Bank:
             )
         return check_name("namespace", namespace)
 
+    def _tasks(
+        self, intents: Sequence[str], episode_ids: Sequence[str | None] | None
+    ) -> list[Task]:
+        """Checked and redacted tasks."""
+        return check_tasks(self.redactor.texts("intent", intents), episode_ids)
+
+    def _drafts(self, space: str, memories: Sequence[Mapping[str, Any]]) -> list[NewMemory]:
+        """Checked and redacted memories to write."""
+        return [check_memory(space, **self.redactor.draft(memory)) for memory in memories]
+
     def _whole(self) -> MemoryStore:
         """The store, for what concerns the whole bank.
 
@@ -188,75 +216,6 @@ class Bank:
                 "whole bank; use the memory it was made from"
             )
         return self._store
-
-    def _recorded(self, space: str, task: Task) -> RecallRecord | None:
-        """What an episode already recorded for its task."""
-        if task.episode_id is None:
-            return None
-        return self._store.recorded(space, task.episode_id, task.intent)
-
-    def _pools(
-        self,
-        space: str,
-        tasks: Sequence[Task],
-        settings: RecallConfig,
-        filter: Mapping[str, Any] | None,
-        exclude_intents: Sequence[str],
-    ) -> Steps[list[Pool | None]]:
-        """Phase A for each task; None for a blank task and in an empty namespace."""
-        compile_filter(filter)  # a bad filter is an error even where nothing is searched
-        excluded = check_texts("exclude_intents", exclude_intents)
-        self._notices.recalled(task.episode_id for task in tasks)
-        searched = [task for task in tasks if not is_blank(task.intent)]
-        texts = [task.intent for task in searched]
-        known = self._store.intent_vectors(space, texts)
-        if not searched or (not known and self._store.is_empty(space)):
-            return [None] * len(tasks)
-        model = yield from self._check_model()
-        vectors = yield from self._complete(known, texts)
-        pools = self._store.pools(
-            [
-                PoolQuery(
-                    namespace=space,
-                    vector=vector,
-                    fetch_k=settings.fetch_k,
-                    score_threshold=settings.score_threshold,
-                    filter=filter,
-                    exclude_intents=excluded,
-                )
-                for vector in vectors
-            ],
-            model,
-        )
-        found = iter(pools)
-        return [None if is_blank(task.intent) else next(found) for task in tasks]
-
-    def _vectors(self, space: str, texts: Sequence[str]) -> Steps[tuple[list[Vector], Fingerprint]]:
-        """Unit vectors and the model that made them; texts that are intents cost nothing."""
-        model = yield from self._check_model()
-        known = self._store.intent_vectors(space, texts)
-        return (yield from self._complete(known, texts)), model
-
-    def _check_model(self) -> Steps[Fingerprint]:
-        """Compare the embedding model with the bank's, once; the model that vectors are of now.
-
-        The store is told which one it was, because `reembed` may exchange it meanwhile.
-        """
-        if self._model.model is None:
-            probes = yield list(PROBES)
-            with self.embedder.checked(PROBES):
-                self._model.compare(self.embedder.name, probes)
-        return self._model.confirm()
-
-    def _complete(self, known: dict[str, Vector], texts: Sequence[str]) -> Steps[list[Vector]]:
-        """The vectors of all texts; those not known are embedded."""
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        if new:
-            vectors = yield new
-            with self.embedder.checked(new):
-                self._model.check_dimension(self.embedder.name, vectors)
-            known |= zip(new, vectors, strict=True)
-        return [known[text] for text in texts]
 
     def _known_episode(self, space: str, episode_id: str) -> Episode:
         """One episode.
@@ -281,3 +240,16 @@ class Bank:
             names = ", ".join(map(repr, missing))
             raise MemoryNotFoundError(f"there is no memory {names} in namespace {space!r}")
         return [found[id] for id in ids]
+
+
+def _check_saved(name: str, given: object, saved: Callable[[], object]) -> None:
+    """Refuse settings that are given but are not those of the bank.
+
+    Raises:
+        ConfigError: They differ.
+    """
+    if given is not None and saved() != given:
+        raise ConfigError(
+            f"the bank was made with {saved()}, now came {given}; leave {name} out, or change the "
+            "saved settings with configure()"
+        )

@@ -1,5 +1,7 @@
 """Copies of a bank: backup, export, import; and a bank without what was forgotten."""
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -8,9 +10,12 @@ from langchain_core.embeddings import Embeddings
 
 from langchain_memrl.core.probes import PROBES
 from langchain_memrl.embedding import Embedder
+from langchain_memrl.errors import InputError
 from langchain_memrl.operations import Operations
+from langchain_memrl.redaction import Redactor
 from langchain_memrl.store.base import Fingerprint, Progress
 from langchain_memrl.store.intake import check_export
+from langchain_memrl.store.jsonl import Line, read_lines
 
 
 class Copies(Operations):
@@ -65,7 +70,8 @@ class Copies(Operations):
             embeddings: As in `open`; not called.
             progress: Called now and then with lines done and in all; every line counts twice,
                 because the whole file is checked before anything of it is taken over.
-            **options: As in `open`.
+            **options: As in `open`. With `redact` a file is refused that holds a text which it
+                would change: its vectors were made from that text.
 
         Returns:
             The open bank.
@@ -77,6 +83,7 @@ class Copies(Operations):
         """
         file = Path(path).expanduser()
         export = check_export(file, progress)
+        _check_redacted(file, Redactor(options.get("redact")))
         memory = cls.open(location, embeddings=embeddings, **options)
         try:
             memory._store.import_jsonl(file, export, progress)
@@ -112,3 +119,31 @@ class Copies(Operations):
     def compact(self) -> None:
         """Free the space of what was forgotten; afterwards no file holds a trace of it."""
         self._whole().compact()
+
+
+def _check_redacted(file: Path, redactor: Redactor) -> None:
+    """Refuse an export with a text that `redact` would change.
+
+    Raises:
+        InputError: With the line; never with the text.
+    """
+    if not redactor.is_given:
+        return
+    for number, line in enumerate(read_lines(file), start=2):
+        for name, value in _texts(line):
+            if redactor.metadata(value) != value:
+                raise InputError(
+                    f"{file}, line {number}: redact would change its {name}; nothing was taken "
+                    "over: export a bank that was filled with this redact, or import without it"
+                )
+
+
+def _texts(line: Line) -> Iterator[tuple[str, Any]]:
+    """Every text of a checked line, with its name."""
+    text = line.get("text")
+    fields = text if isinstance(text, dict) else line
+    for name in ("text", "lesson", "trajectory", "intent", "held_intent", "held_trajectory"):
+        if isinstance(fields.get(name), str):
+            yield name, fields[name]
+    if "metadata" in fields:
+        yield "metadata", json.loads(fields["metadata"])

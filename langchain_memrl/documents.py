@@ -16,9 +16,9 @@ from langchain_core.documents import Document
 
 from langchain_memrl.choosing import Choosing
 from langchain_memrl.errors import InputError
-from langchain_memrl.inputs import check_text
+from langchain_memrl.inputs import check_text, told
 from langchain_memrl.ranking import choose_memories, document_settings, present
-from langchain_memrl.requests import check_tasks
+from langchain_memrl.shortlist import Shortlist
 from langchain_memrl.steps import Steps, awaitable, blocking
 from langchain_memrl.store.base import Pool, RewardEntry
 from langchain_memrl.store.documents import document_memory_id, key_of_id
@@ -101,7 +101,7 @@ class Documents(Choosing):
         settings = document_settings(
             k, q_weight, normalization, epsilon, holdout, stop_when_harmful
         )
-        space, (task,) = self._space(namespace), check_tasks([intent], [episode_id])
+        space, (task,) = self._space(namespace), self._tasks([intent], [episode_id])
         self._notices.recalled([episode_id])
         self._notices.offered(len(documents), k)
         keys, found = _identify(space, documents, id_key)
@@ -110,8 +110,9 @@ class Documents(Choosing):
             answer = self._store.recorded(space, task.episode_id, task.intent, keys)
         if answer is None:
             pool = _pool(self._known(space, keys, found), found, score_key)
+            shortlist = Shortlist(pool, settings)
             why = self._withheld(space, task, settings)
-            answer = choose_memories(space, task, pool, settings, self._rng, why, instead=k)
+            answer = choose_memories(space, task, shortlist, settings, self._rng, why, instead=k)
             answer = replace(answer, document_keys=keys)
         if record:
             (answer,) = self._store.record([answer])
@@ -213,7 +214,7 @@ def _pool(
 def _score_of(document: Document, key: ScoreKey) -> float:
     score = _read(document, "score_key", key)
     if isinstance(score, bool) or not isinstance(score, Real) or not math.isfinite(score):
-        raise InputError(f"score_key gave {score!r} for a document; expected a finite number")
+        raise InputError(f"score_key gave {told(score)} for a document; expected a finite number")
     return float(score)
 
 

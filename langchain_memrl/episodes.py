@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from langchain_memrl.copies import Copies
 from langchain_memrl.errors import InputError
-from langchain_memrl.inputs import check_count, check_name, check_text
+from langchain_memrl.inputs import check_count, check_name, check_text, told
+from langchain_memrl.pools import Pools
 from langchain_memrl.ranking import as_record
-from langchain_memrl.requests import check_reward, new_id
+from langchain_memrl.requests import check_reward, check_writer, new_id
 from langchain_memrl.steps import Steps, awaitable, blocking
 from langchain_memrl.store.base import HeldAnswer
 from langchain_memrl.types import Episode, Recall
 
 
-class Episodes(Copies):
+class Episodes(Pools):
     """One task from recall to reward, step by step, for loops that render their own prompt."""
 
     def _record(self, recall: Recall, ids: Sequence[str] | None = None) -> Steps[tuple[str, ...]]:
@@ -57,7 +57,13 @@ class Episodes(Copies):
         return [stands.memory_ids for stands in self._store.record(entries)]
 
     def _hold(
-        self, episode_id: str, *, intent: str, trajectory: str, namespace: str | None = None
+        self,
+        episode_id: str,
+        *,
+        intent: str,
+        trajectory: str,
+        writer: str = "",
+        namespace: str | None = None,
     ) -> Steps[None]:
         """Keep what an episode did until its reward comes; `reinforce` then writes it, raw.
 
@@ -65,20 +71,23 @@ class Episodes(Copies):
             episode_id: The episode.
             intent: Its task text.
             trajectory: What was done, verbatim.
+            writer: On whose behalf; see `remember`.
             namespace: This memory's own by default.
 
         Raises:
             WriteConflictError: The episode already holds another answer.
         """
         space = self._space(namespace)
+        texts = self.redactor.draft({"intent": intent, "trajectory": trajectory})
         answer = HeldAnswer(
             namespace=space,
             episode_id=check_name("episode_id", episode_id),
-            intent=check_text("intent", intent),
-            trajectory=check_text("trajectory", trajectory),
+            intent=check_text("intent", texts["intent"]),
+            trajectory=check_text("trajectory", texts["trajectory"]),
             raw_id=new_id(),
+            writer=check_writer(writer),
         )
-        vectors, model = yield from self._vectors(space, [intent])
+        vectors, model = yield from self._vectors(space, [answer.intent])
         self._store.hold(answer, vectors[0], model)
 
     def _episode(self, episode_id: str, *, namespace: str | None = None) -> Steps[Episode]:
@@ -155,5 +164,5 @@ class Episodes(Copies):
 
 def _seconds(time: timedelta) -> float:
     if not isinstance(time, timedelta) or time < timedelta(0):
-        raise InputError(f"older_than is {time!r}; expected a timedelta of at least 0")
+        raise InputError(f"older_than is {told(time)}; expected a timedelta of at least 0")
     return time.total_seconds()

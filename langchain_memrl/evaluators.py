@@ -14,6 +14,7 @@ The library never runs what a model wrote. An evaluator that does should use a s
 """
 
 import inspect
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, get_args
 
@@ -24,6 +25,8 @@ from pydantic import BaseModel, Field
 from langchain_memrl import prompts
 from langchain_memrl.config import LearningConfig
 from langchain_memrl.errors import RewardError, VerdictError
+from langchain_memrl.fencing import fence_of
+from langchain_memrl.inputs import told
 from langchain_memrl.types import Outcome, Verdict
 
 State = Mapping[str, Any]
@@ -90,9 +93,9 @@ class Grade(BaseModel):
 class LLMJudge:
     """A chat model that grades the answer from 0 to 1, by structured output.
 
-    The score is mapped onto the bank's reward range. A reply that cannot be read raises
-    `VerdictError`: a broken judge is no failure of the task. Its tokens never appear in the
-    graph's message stream.
+    Task and answer are quoted, inside a fence that their authors cannot know. The score is mapped
+    onto the bank's reward range. A reply that cannot be read raises `VerdictError`: a broken judge
+    is no failure of the task. Its tokens never appear in the graph's message stream.
 
     Args:
         model: Any chat model with structured output.
@@ -110,6 +113,7 @@ class LLMJudge:
         self._judge = model.with_structured_output(Grade, include_raw=True)
         self._rubric = rubric
         self._reference = reference
+        self._key = secrets.token_bytes(32)
 
     def __call__(self, state: State) -> Verdict:
         """Judge one answer."""
@@ -120,9 +124,11 @@ class LLMJudge:
         return self._verdict(await self._judge.ainvoke(self._prompt(state), {"tags": [NO_STREAM]}))
 
     def _prompt(self, state: State) -> list[BaseMessage]:
-        text = prompts.JUDGE_RECORD.format(
-            rubric=self._rubric, task=state.get("intent", ""), answer=answer_text(state)
-        )
+        task, answer = state.get("intent", ""), answer_text(state)
+        record = prompts.JUDGE_RECORD.format(task=task, answer=answer)
+        fence = fence_of("record", record, self._key)
+        intro = prompts.JUDGE_INTRO.format(rubric=self._rubric, fence=fence)
+        text = f"{intro}\n{fence}\n{record}\n{fence}"
         if self._reference is not None:
             reference = _expected(self._reference, state)
             text += prompts.JUDGE_REFERENCE.format(reference=reference)
@@ -221,9 +227,10 @@ def settle(judgement: Any, learning: LearningConfig) -> Verdict:
     """
     verdict = judgement if isinstance(judgement, Verdict) else Verdict(judgement)
     if verdict.outcome not in (None, *get_args(Outcome)):
-        raise RewardError(f"outcome is {verdict.outcome!r}; expected one of {get_args(Outcome)}")
+        expected = f"expected one of {get_args(Outcome)}"
+        raise RewardError(f"outcome is {told(verdict.outcome)}; {expected}")
     if verdict.scale not in ("reward", "unit"):
-        raise RewardError(f'scale is {verdict.scale!r}; expected "reward" or "unit"')
+        raise RewardError(f'scale is {told(verdict.scale)}; expected "reward" or "unit"')
     value = verdict.reward
     if value is None:
         reward = None

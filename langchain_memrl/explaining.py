@@ -68,12 +68,14 @@ def _explanation(
     recall: Recall, one: Candidate, place: int, count: int, similar: int, useful: int
 ) -> Explanation:
     chosen = one.id in recall.ids
+    lowest = min((other.score for other in recall.candidates if other.id in recall.ids), default=0)
+    verdict = _verdict(recall, chosen, chosen or bool(recall.ids and one.score > lowest))
     rewards = f"{one.updates} reward{'s' * (one.updates != 1)}"
     behind = f"Q {one.q_value:+.2f} after {rewards} (place {useful})"
     if not one.updates:
         behind = f"no reward yet, so Q is {one.q_value:+.2f} (place {useful})"
     sentence = (
-        f"{_verdict(recall, chosen)}, place {place + 1} of {count}: score {one.score:+.2f} from "
+        f"{verdict}, place {place + 1} of {count}: score {one.score:+.2f} from "
         f"similarity {one.similarity:.2f} (place {similar}) and {behind}"
     )
     return Explanation(
@@ -93,7 +95,7 @@ def _explanation(
     )
 
 
-def _verdict(recall: Recall, chosen: bool) -> str:
+def _verdict(recall: Recall, chosen: bool, above: bool) -> str:
     if recall.withheld and recall.document_keys is not None:
         why = "held out by chance" if recall.withheld == "held_out" else "found to harm"
         return f"{'Returned' if chosen else 'Not returned'} without Q, which was {why}"
@@ -103,4 +105,6 @@ def _verdict(recall: Recall, chosen: bool) -> str:
         return "Not shown, because memories were found to harm"
     if chosen and recall.explored:
         return "Chosen at random"
+    if above and not chosen and not recall.explored:
+        return "Passed over: its lesson is like a better one, or its source had its share"
     return "Chosen" if chosen else "Not chosen"

@@ -10,6 +10,7 @@ from langchain_memrl.errors import InputError
 
 TEXT_LIMIT = 1024 * 1024
 NAME_LIMIT = 255
+WORD_LIMIT = 20
 ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs"})
 """Unicode categories of spaces, controls, formats and surrogates. A character this Python does not
@@ -19,6 +20,15 @@ know yet, such as a new emoji, is taken to be visible."""
 def is_blank(text: str) -> bool:
     """Whether nothing in a text would be visible: spaces, controls, zero-width characters."""
     return all(unicodedata.category(char) in INVISIBLE for char in text)
+
+
+def told(value: Any) -> str:
+    """A wrong value as an error may repeat it: numbers and single words, but nobody's text."""
+    if isinstance(value, str):
+        short = len(value) <= WORD_LIMIT and (value.isidentifier() or not value)
+        return repr(value) if short else f"a str of {len(value)} characters"
+    plain = value is None or isinstance(value, bool | int | float)
+    return repr(value) if plain else f"a {type(value).__name__}"
 
 
 def check_text(name: str, text: Any, *, blank: bool = False, limit: int = TEXT_LIMIT) -> str:
@@ -70,7 +80,7 @@ def check_count(name: str, value: Any, *, least: int = 0) -> int:
         InputError: Anything else.
     """
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InputError(f"{name} is {value!r}; expected a whole number of at least {least}")
+        raise InputError(f"{name} is {told(value)}; expected a whole number of at least {least}")
     return value
 
 

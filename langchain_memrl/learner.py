@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -102,6 +103,26 @@ class Learner:
         """The conversation with the memories in it."""
         return to_prompt(messages, memories, self._render, self.memory.fence_key)
 
+    def redacted(self, state: State) -> State:
+        """The state as it may be summarised and stored; its intent was redacted when recalled."""
+        redact = self.memory.redactor.text
+        return {**state, **{name: redact(name, state[name]) for name in ("trajectory", "answer")}}
+
+    async def aredacted(self, state: State) -> State:
+        """The same, awaited; the caller's function does not run on the event loop."""
+        given = self.memory.redactor.is_given
+        return await asyncio.to_thread(self.redacted, state) if given else state
+
+    def redacted_lesson(self, lesson: str | None, attempt: Attempt) -> str | None:
+        """A lesson as it may be stored; one that repeats a redacted text is that text."""
+        return _redacted_lesson(self.memory, lesson, attempt)
+
+    async def aredacted_lesson(self, lesson: str | None, attempt: Attempt) -> str | None:
+        """The same, awaited."""
+        if not self.memory.redactor.is_given:
+            return lesson
+        return await asyncio.to_thread(self.redacted_lesson, lesson, attempt)
+
     def judge(self, state: State) -> Verdict:
         """The evaluator's verdict, with the reward in the bank's range."""
         return settle(call(self._evaluate, state), self.learning())
@@ -131,11 +152,21 @@ class Learner:
         Raises:
             SummaryError: The reply is no lesson.
         """
-        return check_lesson(call(self._summarizer, attempt))
+        return check_lesson(call(self._summarizer, self._with_key(attempt)))
 
     async def alesson(self, attempt: Attempt) -> str | None:
         """The same, awaited."""
-        return check_lesson(await acall(self._summarizer, attempt))
+        return check_lesson(await acall(self._summarizer, self._with_key(attempt)))
+
+    def _with_key(self, attempt: Attempt) -> Attempt:
+        return replace(attempt, fence_key=self.memory.fence_key)
+
+
+def _redacted_lesson(memory: EpisodicMemory, lesson: str | None, attempt: Attempt) -> str | None:
+    if lesson in (attempt.answer, attempt.trajectory):
+        return lesson
+    redacted: str | None = memory.redactor.text("lesson", lesson)
+    return redacted
 
 
 def _default_summarizer(agent: Any) -> Summarizer:
@@ -223,9 +254,10 @@ def summarize_pending(
     """
     done = 0
     for raw in memory.list(raw=True, limit=limit):
-        attempt = Attempt(raw.intent, raw.trajectory, raw.trajectory, raw.outcome, None)
-        lesson = check_lesson(call(summarizer, attempt))
+        texts = (raw.intent, raw.trajectory, raw.trajectory)
+        attempt = Attempt(*texts, raw.outcome, None, memory.fence_key)
+        lesson = _redacted_lesson(memory, check_lesson(call(summarizer, attempt)), attempt)
         if lesson is not None:
-            memory.update(raw.id, lesson=lesson)
+            memory.already_redacted().update(raw.id, lesson=lesson)
             done += 1
     return done

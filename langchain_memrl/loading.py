@@ -43,7 +43,9 @@ def load_memories(
     """
     size = check_count("batch_size", batch_size, least=1)
     space = memory.namespace if namespace is None else namespace
-    drafts = [_with_episode(one, check_memory(space, **one)) for one in memories]
+    redacted = map(memory.redactor.draft, memories)
+    drafts = [_with_episode(one, check_memory(space, **one)) for one in redacted]
+    memory = memory.already_redacted()
     stored: list[Memory] = []
     for start in range(0, len(drafts), size):
         try:

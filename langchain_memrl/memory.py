@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from langchain_memrl.config import RecallConfig
 from langchain_memrl.documents import Documents
-from langchain_memrl.requests import check_memory, check_reward, check_tasks
+from langchain_memrl.requests import check_reward
 from langchain_memrl.steps import Steps, awaitable, blocking
 from langchain_memrl.types import Memory, Normalization, Outcome, Recall, Reinforcement
 
@@ -51,6 +51,9 @@ class EpisodicMemory(Documents):
         epsilon: float = 0.0,
         holdout: float = 0.0,
         stop_when_harmful: bool = False,
+        distinct: bool = True,
+        max_per_source: int | None = None,
+        untrusted: bool = False,
         namespace: str | None = None,
         filter: Mapping[str, Any] | None = None,
         exclude_intents: Sequence[str] = (),
@@ -78,6 +81,9 @@ class EpisodicMemory(Documents):
             epsilon: Chance that the whole choice is random, in [0, 1].
             holdout: Share of the episodes, drawn at random, in which nothing is shown; see `lift`.
             stop_when_harmful: Show nothing any more once memories have been found to harm.
+            distinct: Prefer lessons that differ; near-identical ones only fill up.
+            max_per_source: How many of the k may have the same `source`, at most.
+            untrusted: Whether memories in quarantine may be chosen too.
             namespace: Where to look; this memory's own by default.
             filter: Which memories may be chosen, for example `{"outcome": "success"}`.
             exclude_intents: Intent texts that may not be recalled.
@@ -95,16 +101,10 @@ class EpisodicMemory(Documents):
             EpisodeError: The episode was already rewarded and this is another task.
         """
         settings = RecallConfig(
-            k,
-            fetch_k,
-            score_threshold,
-            q_weight,
-            normalization,
-            epsilon,
-            holdout,
-            stop_when_harmful,
+            *(k, fetch_k, score_threshold, q_weight, normalization, epsilon, holdout),
+            *(stop_when_harmful, distinct, max_per_source, untrusted),
         )
-        space, tasks = self._space(namespace), check_tasks([intent], [episode_id])
+        space, tasks = self._space(namespace), self._tasks([intent], [episode_id])
         recalls = yield from self._choose(
             space, tasks, settings, filter, exclude_intents, record=record
         )
@@ -131,12 +131,12 @@ class EpisodicMemory(Documents):
             filter: Which memories may be chosen.
             exclude_intents: Intent texts that no task may recall.
             record: False leaves recording to later calls of `record`.
-            **settings: `k` to `stop_when_harmful`, as in `recall`.
+            **settings: `k` to `untrusted`, as in `recall`.
 
         Returns:
             One recall per task, in order.
         """
-        space, tasks = self._space(namespace), check_tasks(intents, episode_ids)
+        space, tasks = self._space(namespace), self._tasks(intents, episode_ids)
         return (
             yield from self._choose(
                 space, tasks, RecallConfig(**settings), filter, exclude_intents, record=record
@@ -219,7 +219,10 @@ class EpisodicMemory(Documents):
         outcome: Outcome = "unknown",
         episode_id: str | None = None,
         parents: Sequence[str] = (),
+        derived_from: Sequence[str] = (),
         source: str = "agent",
+        writer: str = "",
+        trusted: bool | None = None,
         metadata: Mapping[str, Any] | None = None,
         namespace: str | None = None,
     ) -> Steps[Memory]:
@@ -235,7 +238,10 @@ class EpisodicMemory(Documents):
             outcome: `"success"`, `"failure"` or `"unknown"`.
             episode_id: The episode that writes it.
             parents: Memories that were shown; by default what the episode recorded.
-            source: Who writes it.
+            derived_from: Memories whose text it was made from; `forget(derived=True)` follows them.
+            source: What kind of writer writes it.
+            writer: On whose behalf, for example a user's id.
+            trusted: Whether it may be recalled at once; None leaves it to the bank (`TrustConfig`).
             metadata: The caller's own JSON values.
             namespace: This memory's own by default.
 
@@ -248,16 +254,10 @@ class EpisodicMemory(Documents):
             EmbeddingMismatchError: The bank was built with another embedding model.
             WriteConflictError: The episode already wrote another memory.
         """
-        draft = {
-            "intent": intent,
-            "lesson": lesson,
-            "trajectory": trajectory,
-            "outcome": outcome,
-            "episode_id": episode_id,
-            "parents": parents,
-            "source": source,
-            "metadata": metadata,
-        }
+        draft: dict[str, Any] = {"intent": intent, "lesson": lesson, "trajectory": trajectory}
+        draft |= {"outcome": outcome}
+        draft |= {"episode_id": episode_id, "parents": parents, "derived_from": derived_from}
+        draft |= {"source": source, "writer": writer, "trusted": trusted, "metadata": metadata}
         memories = yield from self._remember_many([draft], namespace=namespace)
         return memories[0]
 
@@ -274,7 +274,7 @@ class EpisodicMemory(Documents):
             The memories that stand, in order.
         """
         space = self._space(namespace)
-        drafts = [check_memory(space, **memory) for memory in memories]
+        drafts = self._drafts(space, memories)
         vectors, model = yield from self._vectors(space, [draft.intent for draft in drafts])
         ids = self._store.remember(drafts, vectors, model)
         return self._existing(space, ids)

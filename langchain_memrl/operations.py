@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_memrl.bank import Bank
-from langchain_memrl.config import LearningConfig
+from langchain_memrl.config import LearningConfig, TrustConfig
 from langchain_memrl.errors import InputError
-from langchain_memrl.inputs import check_count, check_metadata, check_name, check_text
+from langchain_memrl.inputs import check_count, check_metadata, check_name, check_text, told
 from langchain_memrl.reports import QChange, Stats, Verification
 from langchain_memrl.types import Memory
 
@@ -86,9 +86,9 @@ class Operations(Bank):
         """
         changes: dict[str, Any] = {}
         if lesson is not None:
-            changes["lesson"] = check_text("lesson", lesson)
+            changes["lesson"] = check_text("lesson", self.redactor.text("lesson", lesson))
         if metadata is not None:
-            changes["metadata"] = check_metadata(metadata)
+            changes["metadata"] = check_metadata(self.redactor.metadata(metadata))
         if not changes:
             raise InputError("update got nothing to change; expected lesson=... or metadata=...")
         space = self._space(namespace)
@@ -168,6 +168,14 @@ class Operations(Bank):
         """Let a pinned memory be pruned again."""
         self._mark(id, "pinned", False, namespace)
 
+    def release(self, id: str, *, namespace: str | None = None) -> None:
+        """Take a memory out of quarantine because you have read it; it stays trusted.
+
+        Raises:
+            MemoryNotFoundError: It does not exist in this namespace.
+        """
+        self._store.release(self._space(namespace), check_name("id", id))
+
     def _mark(self, id: str, name: str, value: bool, namespace: str | None) -> None:
         self._store.mark(self._space(namespace), check_name("id", id), name, value)
 
@@ -191,7 +199,7 @@ class Operations(Bank):
             The ids forgotten (or that would be); pinned memories are never among them.
         """
         if isinstance(max_q, bool) or not isinstance(max_q, int | float) or max_q != max_q:
-            raise InputError(f"max_q is {max_q!r}; expected a number")
+            raise InputError(f"max_q is {told(max_q)}; expected a number")
         if check_count("min_updates", min_updates) < 1:
             raise InputError("min_updates is 0; expected at least 1")
         space = self._space(namespace)
@@ -207,7 +215,10 @@ class Operations(Bank):
         return tuple(dict.fromkeys(check_name("id", id) for id in ids))
 
     def configure(self, **changes: Any) -> LearningConfig:
-        """Change saved learning settings, for example `step_size=0.2`; later rewards use them.
+        """Change saved settings, for example `step_size=0.2`; later rewards use them.
+
+        Those of `LearningConfig` and of `TrustConfig`; what is in the bank stays as trusted as it
+        is.
 
         Raises:
             ConfigError: An unknown setting, a value out of range, or a reward range that leaves
@@ -219,6 +230,11 @@ class Operations(Bank):
     def learning(self) -> LearningConfig:
         """The saved learning settings."""
         return self._store.learning()
+
+    @property
+    def trust(self) -> TrustConfig:
+        """The saved rules of trust."""
+        return self._store.trust()
 
     # --- checking -------------------------------------------------------------------------------
 

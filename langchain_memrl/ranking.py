@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from langchain_memrl.config import RecallConfig
-from langchain_memrl.core.scoring import Scores, blend
-from langchain_memrl.core.selection import Choice, choose, rank
+from langchain_memrl.core.scoring import Scores
+from langchain_memrl.core.selection import Choice, choose
 from langchain_memrl.errors import InputError
 from langchain_memrl.requests import Task, new_id
+from langchain_memrl.shortlist import Shortlist
 from langchain_memrl.store.base import Pool, RecallRecord
 from langchain_memrl.types import (
     Candidate,
@@ -28,18 +29,18 @@ RETURNED = "returned"
 def choose_memories(
     namespace: str,
     task: Task,
-    pool: Pool | None,
+    shortlist: Shortlist | None,
     settings: RecallConfig,
     rng: np.random.Generator,
     withheld: Withheld = "",
     instead: int = 0,
 ) -> RecallRecord:
-    """Phase B: score every memory of the pool and take the k best.
+    """Phase B: take the k best of a ranked pool.
 
     Args:
         namespace: Where the pool comes from.
         task: What to recall for.
-        pool: The candidates; None where nothing can be similar.
+        shortlist: The ranked candidates; None where nothing can be similar.
         settings: How to rank.
         rng: Randomness of the epsilon step.
         withheld: Why nothing of the choice may be shown; empty: it may.
@@ -52,23 +53,17 @@ def choose_memories(
     ids: tuple[str, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     similarity_max, explored = None, False
-    if pool is not None:
+    if shortlist is not None:
+        pool, scores, order = shortlist.pool, shortlist.scores, shortlist.order
         similarity_max = pool.similarity_max
-        kept["threshold"] = pool.threshold
-        mean, std = (0.0, 0.1) if pool.calibration is None else pool.calibration[1:3]
-        kept["similarity_mean"], kept["similarity_std"] = mean, std
-        scores = blend(
-            pool.similarity,
-            pool.q_values,
-            q_weight=settings.q_weight,
-            normalization=settings.normalization,
-            bank_mean=mean,
-            bank_std=std,
+        kept |= shortlist.notes()
+        choice = choose(
+            order, settings.k, taking=shortlist.taking(), epsilon=settings.epsilon, rng=rng
         )
-        order = rank(scores.score, pool.similarity, pool.selections, pool.age)
-        choice = choose(order, settings.k, epsilon=settings.epsilon, rng=rng)
         explored = choice.explored
         ids = tuple(pool.ids[place] for place in choice.chosen)
+        if len(ids) < min(settings.k, len(order)):
+            kept["k"] = len(ids)  # a source had its share: the first k candidates are the chosen
         first = list(range(min(instead, len(pool.ids)))) if withheld else []
         if first:
             kept[RETURNED] = [pool.ids[place] for place in first]
@@ -128,6 +123,7 @@ def document_settings(
         epsilon=epsilon,
         holdout=holdout,
         stop_when_harmful=stop_when_harmful,
+        distinct=False,
     )
 
 

@@ -3,8 +3,6 @@
 Stored text is quoted unchanged. It never becomes an instruction, a role or a template.
 """
 
-import hashlib
-import hmac
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
@@ -14,6 +12,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from langchain_memrl import prompts
 from langchain_memrl.errors import ConfigError
+from langchain_memrl.fencing import quote
 from langchain_memrl.types import Recall, ScoredMemory, ShownMemory
 
 RenderFunction = Callable[[list[BaseMessage], list[ShownMemory]], list[BaseMessage]]
@@ -170,11 +169,7 @@ def _task_place(conversation: Sequence[BaseMessage]) -> int:
 
 
 def fenced(memories: Sequence[ShownMemory], fence_key: bytes) -> HumanMessage:
-    """One message that quotes the memories inside a fence.
-
-    The fence is a keyed hash of the quoted text: its author cannot know it, and the same memories
-    give the same bytes, which keeps prompt caches warm.
-    """
+    """One message that quotes the memories inside a fence that their authors cannot know."""
     groups = (
         (prompts.SUCCESS_HEADING, "success"),
         (prompts.FAILURE_HEADING, "failure"),
@@ -186,10 +181,7 @@ def fenced(memories: Sequence[ShownMemory], fence_key: bytes) -> HumanMessage:
         if notes:
             blocks.append("\n\n".join([heading, *notes]))
     body = "\n\n".join(blocks)
-    tag = hmac.new(fence_key, body.encode(), hashlib.sha256).hexdigest()[:24]
-    fence = f"=== memories {tag} ==="
-    intro = prompts.MEMORIES_INTRO.format(fence=fence)
-    return HumanMessage(f"{intro}\n{fence}\n{body}\n{fence}")
+    return HumanMessage(quote("memories", body, fence_key, prompts.MEMORIES_INTRO))
 
 
 def _note(memory: ShownMemory) -> str:

@@ -22,7 +22,10 @@ from langchain_memrl.memory import EpisodicMemory
 from langchain_memrl.types import Normalization, Recall
 
 PER_CALL = ("filter", "exclude_intents", "episode_id")
-SEARCH = ("fetch_k", "score_threshold", "filter", "exclude_intents")  # the last per call only
+SEARCH = (
+    *("fetch_k", "score_threshold", "distinct", "max_per_source", "untrusted", "filter"),
+    "exclude_intents",  # per call only
+)
 RANKING = ("id_key", "score_key")
 TRACING = ("run_id", "verbose")
 
@@ -92,6 +95,12 @@ class MemRLRetriever(BaseRetriever):
     stop_when_harmful: bool = False
     """Whether nothing is shown any more (with `base`: its own order stands) once memories (Q) have
     been found to harm."""
+    distinct: bool = True
+    """Whether lessons that differ are preferred to near-identical ones."""
+    max_per_source: int | None = None
+    """How many of the k may have the same source, at most; None for any number."""
+    untrusted: bool = False
+    """Whether memories in quarantine may be chosen too; see `TrustConfig`."""
     filter: Mapping[str, Any] | None = None
     """Which memories may be chosen."""
     namespace: str | FromConfig | None = Field(default=None)

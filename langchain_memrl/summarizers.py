@@ -4,6 +4,7 @@ A summarizer is any callable, sync or async, that takes an `Attempt` and returns
 None to keep the trajectory raw.
 """
 
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_memrl import prompts
 from langchain_memrl.errors import SummaryError
 from langchain_memrl.evaluators import NO_STREAM
+from langchain_memrl.fencing import quote
 from langchain_memrl.inputs import check_text
 from langchain_memrl.types import Outcome
 
@@ -31,6 +33,7 @@ class Attempt:
         answer: The text of its last message.
         outcome: `"success"`, `"failure"` or `"unknown"`.
         reward: The reward it got.
+        fence_key: The bank's random key; prompts that quote the texts make their fence from it.
     """
 
     intent: str = field(repr=False)
@@ -38,6 +41,7 @@ class Attempt:
     answer: str = field(repr=False)
     outcome: Outcome
     reward: float | None
+    fence_key: bytes = field(default=b"", repr=False, compare=False)
 
 
 Summarizer = Callable[[Attempt], str | Awaitable[str | None] | None]
@@ -54,7 +58,8 @@ def verbatim(attempt: Attempt) -> str | None:
 class LLMSummarizer:
     """A chat model writes a lesson on success and a reflection on failure.
 
-    One model call per episode, whose tokens never appear in the graph's message stream.
+    One model call per episode, whose tokens never appear in the graph's message stream. The task
+    and what was done are quoted, inside a fence that their authors cannot know.
 
     Args:
         model: Any chat model.
@@ -62,6 +67,7 @@ class LLMSummarizer:
 
     def __init__(self, model: BaseChatModel) -> None:
         self._model = model
+        self._key = secrets.token_bytes(32)
 
     def __call__(self, attempt: Attempt) -> str:
         """The lesson of one attempt."""
@@ -72,19 +78,19 @@ class LLMSummarizer:
         reply = await self._model.ainvoke(self._prompt(attempt), {"tags": [NO_STREAM]})
         return self._lesson(reply)
 
-    @staticmethod
-    def _prompt(attempt: Attempt) -> list[BaseMessage]:
+    def _prompt(self, attempt: Attempt) -> list[BaseMessage]:
         request = {
             "success": prompts.LESSON_SUCCESS,
             "failure": prompts.LESSON_FAILURE,
             "unknown": prompts.LESSON_UNKNOWN,
         }[attempt.outcome]
-        record = prompts.LESSON_RECORD.format(
-            intent=attempt.intent, trajectory=attempt.trajectory, reward=attempt.reward
-        )
+        record = prompts.LESSON_RECORD.format(intent=attempt.intent, trajectory=attempt.trajectory)
+        key = attempt.fence_key or self._key
+        quoted = quote("record", record, key, prompts.LESSON_INTRO)
+        reward = prompts.LESSON_REWARD.format(reward=attempt.reward)
         return [
             SystemMessage(f"{prompts.LESSON_SYSTEM}\n\n{request}"),
-            HumanMessage(record),
+            HumanMessage(f"{quoted}\n\n{reward}"),
         ]
 
     @staticmethod

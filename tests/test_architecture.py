@@ -19,14 +19,16 @@ PACKAGE = "langchain_memrl"
 # planned.
 LAYERS = (
     ("errors", "types"),
-    ("callables", "config", "explaining", "importing", "inputs", "reports"),
-    ("core", "notices", "prompts"),
+    ("callables", "config", "explaining", "fencing", "importing", "inputs", "reports"),
+    ("core", "notices", "prompts", "redaction"),
     ("store",),
     ("as_documents", "embedding", "from_config", "requests", "steps"),
+    ("shortlist",),
     ("ranking",),
     ("bank",),
     ("operations",),
     ("copies",),
+    ("pools",),
     ("episodes",),
     ("lifts",),
     ("choosing",),

@@ -338,7 +338,11 @@ async def test_the_graph_shows_documents_and_rewards_those_that_reached_the_prom
 
 
 @pytest.mark.parametrize(
-    "setting", [{"fetch_k": 20}, {"score_threshold": 0.5}, {"filter": {"outcome": "success"}}]
+    "setting",
+    [
+        *({"fetch_k": 20}, {"score_threshold": 0.5}, {"filter": {"outcome": "success"}}),
+        *({"distinct": False}, {"max_per_source": 2}),
+    ],
 )
 def test_settings_of_a_search_in_the_bank_are_refused(memory, setting):
     with pytest.raises(ValueError, match="not to the documents of base"):

@@ -15,7 +15,18 @@ from langchain_memrl.errors import ConfigError, MemRLError, RewardError, RewardT
 
 
 def test_the_defaults_are_the_documented_ones():
-    assert dataclasses.astuple(RecallConfig()) == (5, 10, "auto", 0.5, "zscore", 0.0, 0.0, False)
+    assert dataclasses.astuple(RecallConfig()) == (
+        5,
+        10,
+        "auto",
+        0.5,
+        "zscore",
+        0.0,
+        0.0,
+        False,
+        True,
+        None,
+    )
     assert dataclasses.astuple(LearningConfig()) == (0.3, 0.0, (-1.0, 1.0), 1.0, -1.0)
 
 
@@ -29,6 +40,8 @@ def test_the_defaults_are_the_documented_ones():
         "epsilon": [-0.01, 1.01, math.nan, None, "0.5", True],
         "holdout": [-0.01, 1.01, math.nan, None, "0.5", True],
         "stop_when_harmful": [1, 0, None, "yes"],
+        "distinct": [1, 0, None, "yes"],
+        "max_per_source": [0, -1, 1.0, "2", True],
         "normalization": ["Zscore", "", None, 1],
     }.items(),
 )

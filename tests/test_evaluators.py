@@ -247,10 +247,14 @@ def test_the_judge_reads_rubric_task_answer_and_reference_as_data(form):
     judged(judge, state(f"answer {hostile}", task=f"task {hostile}"), form)
     system, record = model.calls[0]
     assert (system.type, record.type) == ("system", "human")
-    assert record.content == (
-        f"Rubric:\nIs it {{right}}?\n\nTask:\ntask {hostile}\n\nAnswer:\nanswer {hostile}"
-        f"\n\nReference answer:\nref {hostile}"
-    )
+    parts = record.content.split("\n")
+    fence = parts[4]
+    assert parts[:3] == ["Rubric:", "Is it {right}?", ""]
+    assert fence in parts[3]
+    assert parts[4:] == [
+        *(fence, "Task:", f"task {hostile}", "", "Answer:", f"answer {hostile}", fence),
+        *("", "Reference answer:", f"ref {hostile}"),
+    ]
     assert hostile not in system.content
 
 

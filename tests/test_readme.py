@@ -25,7 +25,7 @@ def test_the_python_examples_run_in_order(tmp_path: Path, monkeypatch: pytest.Mo
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
 
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     check_suite(names["SUITE"])
     memory = names["memory"]
     # job-42 was revised to -1, then the episodes of graph and agent got 1

@@ -104,7 +104,12 @@ def search(
         return
     with open_bank(bank, load_embeddings(embeddings)) as memory:
         recall = memory.recall(
-            query, k=limit, fetch_k=max(limit, 10), q_weight=q_weight, namespace=namespace
+            query,
+            k=limit,
+            fetch_k=max(limit, 10),
+            q_weight=q_weight,
+            distinct=False,
+            namespace=namespace,
         )
     if as_json:
         print_json(

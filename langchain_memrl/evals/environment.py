@@ -163,7 +163,7 @@ class Setup:
     data: Path | None = None
     agent: str = ""
     steps: int | None = None
-    dsn: str = ""
+    dsn: str = field(default="", repr=False)
     prompts: Path | None = None
     root: Path | None = None
 

@@ -2,18 +2,38 @@
 
 import hashlib
 import logging
+import traceback
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from langchain_core.messages import BaseMessage
-from langgraph.config import get_stream_writer
+from langgraph.config import get_config, get_stream_writer
 from langgraph.runtime import get_runtime
 
 from langchain_memrl.errors import MemRLError
 from langchain_memrl.learner import State
+from langchain_memrl.redaction import Redactor
 from langchain_memrl.summarizers import Attempt
+from langchain_memrl.types import Recall, ShownMemory
 
 logger = logging.getLogger("langchain_memrl")
+
+
+def turn_of(recall: Recall, shown: Sequence[ShownMemory]) -> dict[str, Any]:
+    """A state that starts an episode, without anything of an earlier turn."""
+    return {
+        "episode_id": recall.episode_id,
+        "namespace": recall.namespace,
+        "intent": recall.intent,
+        "memories": [asdict(memory) for memory in shown],
+        "reward": None,
+        "outcome": "unknown",
+        "trajectory": "",
+        "answer": "",
+        "lesson": None,
+        "memory_id": None,
+    }
 
 
 def attempt_of(state: State) -> Attempt:
@@ -38,12 +58,18 @@ def episode_of(state: State) -> dict[str, str]:
     return {"episode_id": state["episode_id"], "namespace": state["namespace"]}
 
 
-def held_of(state: State) -> dict[str, str]:
-    """The arguments of `hold`."""
-    return {"intent": state["intent"], "trajectory": state["trajectory"]}
+def writer_of(name: str) -> str:
+    """On whose behalf the caller asks, by the metadata of this run; empty where it does not say."""
+    return str(get_config().get("metadata", {}).get(f"{name}_writer") or "")
 
 
-def memory_of(state: State) -> dict[str, Any]:
+def held_of(state: State, name: str) -> dict[str, str]:
+    """The arguments of `hold`, in a loop of this name."""
+    texts = {"intent": state["intent"], "trajectory": state["trajectory"]}
+    return texts | {"writer": writer_of(name)}
+
+
+def memory_of(state: State, name: str) -> dict[str, Any]:
     """The arguments of `remember`. A lesson that is the whole trajectory is kept once."""
     lesson, trajectory = state["lesson"], state["trajectory"]
     return {
@@ -51,6 +77,7 @@ def memory_of(state: State) -> dict[str, Any]:
         "lesson": lesson,
         "trajectory": "" if lesson == trajectory else trajectory,
         "outcome": state["outcome"],
+        "writer": writer_of(name),
         "episode_id": state["episode_id"],
         "namespace": state["namespace"],
     }
@@ -82,7 +109,7 @@ def warn_without_checkpointer() -> None:
         )
 
 
-def why_raw(error: Exception, episode_id: str) -> str:
+def why_raw(error: Exception, episode_id: str, redactor: Redactor) -> str:
     """Log that a summariser failed, and the reason that may be shown.
 
     What others raise may quote what they read; our own errors never do.
@@ -92,7 +119,9 @@ def why_raw(error: Exception, episode_id: str) -> str:
         type(error).__name__,
         episode_id,
     )
-    logger.debug("why the summariser failed", exc_info=error)
+    if logger.isEnabledFor(logging.DEBUG):
+        told = "".join(traceback.format_exception(error))
+        logger.debug("why the summariser failed:\n%s", redactor.text("an error", told))
     return str(error) if isinstance(error, MemRLError) else type(error).__name__
 
 

@@ -33,6 +33,7 @@ from langchain_memrl.loop.records import (
     held_of,
     memory_of,
     question_of,
+    turn_of,
     warn_without_checkpointer,
     why_raw,
 )
@@ -58,7 +59,8 @@ class LoopSteps:
         learn: False freezes the bank.
         write: False moves Q but writes no memories.
         name: Tells loops apart that run beside each other. A caller gives an episode id as
-            `config["metadata"]["<name>_episode_id"]`.
+            `config["metadata"]["<name>_episode_id"]`, and on whose behalf it asks as
+            `"<name>_writer"`.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class LoopSteps:
         self._retriever = retriever
         self._learner = learner
         self._memory = retriever.memory
+        self._writer = retriever.memory.already_redacted()  # these steps redact what they write
         self._learn, self._write = learn, write
         self._name = name
 
@@ -121,19 +124,7 @@ class LoopSteps:
             explored=recall.explored,
             cut=[cut._asdict() for cut in cuts],
         )
-        update = {
-            "episode_id": recall.episode_id,
-            "namespace": recall.namespace,
-            "intent": recall.intent,
-            "memories": [asdict(memory) for memory in memories],
-            "reward": None,
-            "outcome": "unknown",
-            "trajectory": "",
-            "answer": "",
-            "lesson": None,
-            "memory_id": None,
-        }
-        return update, shown
+        return turn_of(recall, memories), shown
 
     # --- while the agent acts -------------------------------------------------------------------
 
@@ -194,7 +185,8 @@ class LoopSteps:
                 reward = state["reward"]
                 return self._credited(self._memory.reinforce(episode_id, reward=reward, **scope))
             if self._write:
-                self._memory.hold(episode_id, **held_of(state), **scope)
+                kept = held_of(self._learner.redacted(state), self._name)
+                self._writer.hold(episode_id, **kept, **scope)
             held = True
         except (RewardConflictError, WriteConflictError):
             held = False
@@ -210,7 +202,8 @@ class LoopSteps:
                 result = await self._memory.areinforce(episode_id, reward=reward, **scope)
                 return self._credited(result)
             if self._write:
-                await self._memory.ahold(episode_id, **held_of(state), **scope)
+                kept = held_of(await self._learner.aredacted(state), self._name)
+                await self._writer.ahold(episode_id, **kept, **scope)
             held = True
         except (RewardConflictError, WriteConflictError):
             held = False
@@ -248,28 +241,33 @@ class LoopSteps:
         """Have the lesson written, unless the episode has its memory already."""
         if state["memory_id"]:
             return {}
+        attempt = attempt_of(self._learner.redacted(state))
         try:
-            return self._summarized(state, self._learner.lesson(attempt_of(state)))
+            lesson = self._learner.lesson(attempt)
         except GraphBubbleUp:
             raise
         except Exception as error:  # whatever it was, the episode is kept, raw and marked
             return self._summarized(state, None, error)
+        return self._summarized(state, self._learner.redacted_lesson(lesson, attempt))
 
     async def asummarize(self, state: State) -> Update:
         """The same, awaited."""
         if state["memory_id"]:
             return {}
+        attempt = attempt_of(await self._learner.aredacted(state))
         try:
-            return self._summarized(state, await self._learner.alesson(attempt_of(state)))
+            lesson = await self._learner.alesson(attempt)
         except GraphBubbleUp:
             raise
         except Exception as error:  # whatever it was, the episode is kept, raw and marked
             return self._summarized(state, None, error)
+        return self._summarized(state, await self._learner.aredacted_lesson(lesson, attempt))
 
     def _summarized(
         self, state: State, lesson: str | None, error: Exception | None = None
     ) -> Update:
-        reason = None if error is None else why_raw(error, state["episode_id"])
+        redactor = self._memory.redactor
+        reason = None if error is None else why_raw(error, state["episode_id"], redactor)
         emit("summarized", state["episode_id"], raw=lesson is None, error=reason)
         return {"lesson": lesson}
 
@@ -280,7 +278,8 @@ class LoopSteps:
         if state["memory_id"]:
             return {}
         try:
-            return self._written(self._memory.remember(**memory_of(state)))
+            draft = memory_of(self._learner.redacted(state), self._name)
+            return self._written(self._writer.remember(**draft))
         except (WriteConflictError, MemoryNotFoundError):
             return self._stands(self._memory.episode(**episode_of(state)))
 
@@ -289,7 +288,8 @@ class LoopSteps:
         if state["memory_id"]:
             return {}
         try:
-            return self._written(await self._memory.aremember(**memory_of(state)))
+            draft = memory_of(await self._learner.aredacted(state), self._name)
+            return self._written(await self._writer.aremember(**draft))
         except (WriteConflictError, MemoryNotFoundError):
             return self._stands(await self._memory.aepisode(**episode_of(state)))
 

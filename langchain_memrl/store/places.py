@@ -4,7 +4,7 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from langchain_memrl.config import LearningConfig
+from langchain_memrl.config import LearningConfig, TrustConfig
 from langchain_memrl.errors import ConfigError
 from langchain_memrl.inputs import is_blank
 from langchain_memrl.store.contract import MemoryStore
@@ -30,6 +30,7 @@ def open_store(
     location: str | Path,
     *,
     learning: LearningConfig | None,
+    trust: TrustConfig | None,
     create: bool,
     read_only: bool,
     seed: int | None,
@@ -51,10 +52,16 @@ def open_store(
         from langchain_memrl.store.postgres.store import PostgresStore
 
         return PostgresStore(
-            text, learning=learning, create=create, read_only=read_only, exact=exact
+            text, learning=learning, trust=trust, create=create, read_only=read_only, exact=exact
         )
     if "://" in text:
         raise ConfigError(f"location starts with {text.split('://', 1)[0]}://; {EXPECTED}")
     return LocalStore(
-        location, learning=learning, create=create, read_only=read_only, seed=seed, exact=exact
+        location,
+        learning=learning,
+        trust=trust,
+        create=create,
+        read_only=read_only,
+        seed=seed,
+        exact=exact,
     )

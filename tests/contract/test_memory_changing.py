@@ -1,12 +1,9 @@
 """update and forget: Q and history stay with a changed memory, nothing stays of a forgotten one."""
 
-import sqlite3
-
 import pytest
 
 from langchain_memrl.errors import EpisodeError, InputError, MemoryNotFoundError
 from langchain_memrl.store.rows import seal
-from langchain_memrl.store.sidecar import FILE_NAME
 
 ALL = {"k": 50, "fetch_k": 50, "score_threshold": None}
 
@@ -151,7 +148,7 @@ def test_one_unknown_id_keeps_all(memory, ids):
     assert len(memory.list()) == 3
 
 
-def test_forgotten_text_is_nowhere(folder, form, open_bank):
+def test_forgotten_text_is_nowhere(behind, form, open_bank):
     memory = form(open_bank())
     secret = "CANARY"
     made = memory.remember(
@@ -167,7 +164,7 @@ def test_forgotten_text_is_nowhere(folder, form, open_bank):
     assert memory.list() == [kept]
     assert memory.search_text(secret) == []
     assert memory.recall(f"{secret} task", **ALL).ids == (kept.id,)
-    assert secret not in "\n".join(sqlite3.connect(folder / FILE_NAME).iterdump())
+    assert secret not in "\n".join(behind.dump())
     memory.close()
     memory = form(open_bank())
     assert memory.recall(f"{secret} task", **ALL).ids == (kept.id,)
@@ -203,8 +200,8 @@ def test_other_memories_keep_their_q_and_history(memory, used):
 # --- derived ----------------------------------------------------------------------------------
 
 
-def make_derived(folder, child, *sources):
-    with sqlite3.connect(folder / FILE_NAME) as db:
+def make_derived(memory, child, *sources):
+    with memory._store._rows.write() as db:
         names = "[" + ",".join(f'"{source}"' for source in sources) + "]"
         db.execute(
             "UPDATE experiences SET derived_from = ? "
@@ -212,7 +209,6 @@ def make_derived(folder, child, *sources):
             (names, child),
         )
         seal(db, *db.execute("SELECT seq FROM memories WHERE id = ?", (child,)).fetchone())
-    db.close()
 
 
 def test_derived_also_deletes_what_was_made_from_it_but_not_what_was_merely_shown_it(
@@ -224,8 +220,8 @@ def test_derived_also_deletes_what_was_made_from_it_but_not_what_was_merely_show
         memory.remember(text, "lesson", parents=[root]).id
         for text in ("child", "grandchild", "shown", "other")
     )
-    make_derived(folder, child, root)
-    make_derived(folder, grandchild, other, child)
+    make_derived(memory, child, root)
+    make_derived(memory, grandchild, other, child)
     family = {root, child, grandchild}
     assert memory.forget(ids=[root], dry_run=True) == (root,)
     assert set(memory.forget(ids=[root], derived=True, dry_run=True)) == family
@@ -237,6 +233,6 @@ def test_derived_also_deletes_what_was_made_from_it_but_not_what_was_merely_show
 def test_derivation_in_a_circle_ends(folder, form, open_bank):
     memory = form(open_bank())
     a, b = (memory.remember(text, "lesson").id for text in "ab")
-    make_derived(folder, a, b)
-    make_derived(folder, b, a)
+    make_derived(memory, a, b)
+    make_derived(memory, b, a)
     assert set(memory.forget(ids=[a], derived=True)) == {a, b}

@@ -142,11 +142,11 @@ def test_a_bank_of_another_model_is_refused_untouched(lived_in, open_bank, tmp_p
         assert everything(other) == before
 
 
-def test_settings_given_with_an_import_have_to_be_those_of_the_bank(lived_in, tmp_path):
+def test_settings_given_with_an_import_have_to_be_those_of_the_bank(lived_in, folder, tmp_path):
     lived_in.export_jsonl(tmp_path / "dump.jsonl")
     with pytest.raises(ConfigError):
         EpisodicMemory.import_jsonl(
-            tmp_path / "dump.jsonl", tmp_path / "bank", learning=LearningConfig(step_size=0.1)
+            tmp_path / "dump.jsonl", folder, learning=LearningConfig(step_size=0.1)
         )
 
 

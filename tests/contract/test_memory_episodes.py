@@ -1,12 +1,10 @@
 """Episodes: what a recall writes, what a repeat returns, and that only what was shown counts."""
 
 import json
-import sqlite3
 
 import pytest
 
 from langchain_memrl.errors import EpisodeError, InputError
-from langchain_memrl.store.sidecar import FILE_NAME
 
 TEXTS = ("reset a router", "bake a cake", "mend a bicycle")
 ALL = {"k": 10, "score_threshold": None}
@@ -21,23 +19,22 @@ def selections(memory):
     return {found.intent: found.selections for found in memory.list()}
 
 
-def test_a_recall_without_an_episode_writes_nothing(folder, form, open_bank):
+def test_a_recall_without_an_episode_writes_nothing(behind, form, open_bank):
     memory = form(open_bank())
     memory.remember("reset a router", "lesson")
-    before = list(sqlite3.connect(folder / FILE_NAME).iterdump())
+    before = behind.dump()
     assert memory.recall("reset a router").episode_id is None
-    assert list(sqlite3.connect(folder / FILE_NAME).iterdump()) == before
+    assert behind.dump() == before
 
 
-def test_a_recall_with_an_episode_writes_one_row(folder, form, open_bank):
+def test_a_recall_with_an_episode_writes_one_row(behind, form, open_bank):
     memory = form(open_bank())
     memory.remember("reset a router", "lesson")
     count = "SELECT (SELECT count(*) FROM recalls), (SELECT count(*) FROM episodes)"
-    db = sqlite3.connect(folder / FILE_NAME)
-    before = db.execute(count).fetchone()
+    (before,) = behind.query(count)
     recall = memory.recall("reset a router", episode_id="e")
     memory.recall("reset a router", episode_id="e")
-    assert db.execute(count).fetchone() == (before[0] + 1, before[1] + 1)
+    assert behind.query(count) == [(before[0] + 1, before[1] + 1)]
     assert recall.episode_id == "e"
     assert memory.episode("e").memory_ids == recall.ids
 
@@ -188,17 +185,16 @@ def test_an_unknown_episode_is_an_error_that_looks_the_same_everywhere(memory, i
 # --- what is kept for a later comparison of rankings --------------------------------------------
 
 
-def test_the_row_keeps_what_a_comparison_of_rankings_needs(folder, form, open_bank):
+def test_the_row_keeps_what_a_comparison_of_rankings_needs(behind, form, open_bank):
     memory = form(open_bank(seed=1))
     memory.remember_many([{"intent": f"intent {n}", "lesson": "lesson"} for n in range(60)])
     recall = memory.recall("task", episode_id="e", k=3, fetch_k=60, score_threshold=None, epsilon=1)
-    db = sqlite3.connect(folder / FILE_NAME)
-    row = db.execute("SELECT recall_id, intent, candidates, settings, explored FROM recalls")
-    recall_id, intent, candidates, settings, explored = row.fetchone()
+    (row,) = behind.query("SELECT recall_id, intent, candidates, settings, explored FROM recalls")
+    recall_id, intent, candidates, settings, explored = row
     kept = json.loads(candidates)
     assert (recall_id, intent, bool(explored)) == (recall.recall_id, "task", True)
     assert len(kept) == 50
-    numbers = dict(db.execute("SELECT seq, id FROM memories"))
+    numbers = dict(behind.query("SELECT seq, id FROM memories"))
     assert [numbers[item[0]] for item in kept[:3]] == list(recall.ids)
     # similarity, Q, updates, similarity part, Q part, score and probability of each
     for item, candidate in zip(kept, recall.candidates, strict=True):
@@ -222,12 +218,11 @@ def test_the_row_keeps_what_a_comparison_of_rankings_needs(folder, form, open_ba
     assert {"threshold", "similarity_mean", "similarity_std"} <= set(stored)
 
 
-def test_the_row_is_compact(folder, form, open_bank):
+def test_the_row_is_compact(behind, form, open_bank):
     memory = form(open_bank())
     memory.remember_many([{"intent": f"intent {n}", "lesson": "x" * 10_000} for n in range(60)])
     memory.recall("task", episode_id="e", k=3, fetch_k=60, score_threshold=None)
-    db = sqlite3.connect(folder / FILE_NAME)
-    (size,) = db.execute("SELECT length(candidates) + length(settings) FROM recalls").fetchone()
+    ((size,),) = behind.query("SELECT length(candidates) + length(settings) FROM recalls")
     assert size < 5_000
 
 

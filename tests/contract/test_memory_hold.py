@@ -1,11 +1,8 @@
 """No reward yet: an answer is held until its reward comes, then written raw, once."""
 
-import sqlite3
-
 import pytest
 
 from langchain_memrl.errors import InputError, WriteConflictError
-from langchain_memrl.store.sidecar import FILE_NAME
 
 TASK, DONE = "reset a router", "looked, then pressed the button"
 
@@ -137,19 +134,19 @@ def test_what_cannot_be_stored_is_refused(memory, embeddings, change, name):
     assert memory.stats().episodes == 0
 
 
-def test_forgetting_blanks_the_held_text(folder, form, open_bank):
+def test_forgetting_blanks_the_held_text(behind, form, open_bank):
     memory = form(open_bank())
     memory.hold("e", intent=TASK, trajectory="a secret step")
     memory.reinforce("e", reward=1)
     memory.forget(episode_id="e")
-    assert "a secret step" not in "\n".join(sqlite3.connect(folder / FILE_NAME).iterdump())
+    assert "a secret step" not in "\n".join(behind.dump())
 
 
-def test_a_replayed_hold_does_not_bring_back_a_forgotten_text(folder, form, open_bank):
+def test_a_replayed_hold_does_not_bring_back_a_forgotten_text(behind, form, open_bank):
     memory = form(open_bank())
     memory.hold("e", intent=TASK, trajectory="a secret step")
     memory.reinforce("e", reward=1)
     memory.forget(episode_id="e")
     memory.hold("e", intent=TASK, trajectory="a secret step")
     assert memory.list() == []
-    assert "a secret step" not in "\n".join(sqlite3.connect(folder / FILE_NAME).iterdump())
+    assert "a secret step" not in "\n".join(behind.dump())

@@ -129,7 +129,7 @@ def test_nothing_of_another_namespace_comes_with_a_memory(tmp_path, open_bank):
         EpisodicMemory.import_jsonl(path, tmp_path / "copy")
 
 
-def test_a_bank_of_another_reward_range_is_refused_untouched(tmp_path, open_bank):
+def test_a_bank_of_another_reward_range_is_refused_untouched(tmp_path, folder, open_bank):
     wide = open_bank(tmp_path / "wide", learning=LearningConfig(reward_range=(-10, 10)))
     made = wide.remember("task", "lesson")
     wide.reinforce("e", reward=10, ids=[made.id])
@@ -138,7 +138,7 @@ def test_a_bank_of_another_reward_range_is_refused_untouched(tmp_path, open_bank
     own.remember("own", "lesson")
     own.close()
     with pytest.raises(InputError, match=r"reward_range is \(-1, 1\).*nothing was taken over"):
-        EpisodicMemory.import_jsonl(tmp_path / "dump.jsonl", tmp_path / "bank")
+        EpisodicMemory.import_jsonl(tmp_path / "dump.jsonl", folder)
     assert [one.intent for one in open_bank().list()] == ["own"]
 
 

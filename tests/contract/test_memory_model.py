@@ -61,10 +61,14 @@ class Program(RuleBasedStateMachine):
     @initialize()
     def make_bank(self):
         self.folder = tempfile.TemporaryDirectory()
-        self.places = (Path(self.folder.name) / f"bank {number}" for number in range(1000))
-        self.place = next(self.places)
+        self.folders = (Path(self.folder.name) / f"bank {number}" for number in range(1000))
+        self.place = self.new_place()
         self.memory = EpisodicMemory.open(self.place, embeddings=EMBEDDINGS)
         self.model = Model(unit)
+
+    def new_place(self):
+        """Where no bank is yet."""
+        return next(self.folders)
 
     def teardown(self):
         if hasattr(self, "memory"):
@@ -234,13 +238,13 @@ class Program(RuleBasedStateMachine):
 
     @rule()
     def go_on_with_a_backup(self):
-        self.place = next(self.places)
+        self.place = next(self.folders)
         self.memory.backup(self.place)
         self.reopen()
 
     @rule()
     def go_on_with_an_import(self):
-        self.place, file = next(self.places), Path(self.folder.name) / "export.jsonl"
+        self.place, file = self.new_place(), Path(self.folder.name) / "export.jsonl"
         self.memory.export_jsonl(file)
         self.memory.close()
         self.memory = EpisodicMemory.import_jsonl(file, self.place, embeddings=EMBEDDINGS)
@@ -260,6 +264,21 @@ class Program(RuleBasedStateMachine):
                 assert one.q_value == pytest.approx(model.q, abs=1e-12)
 
 
-TestProgram = Program.TestCase
+class ServerProgram(Program):
+    """On PostgreSQL; a backup goes on in a folder, an import on the server again."""
+
+    server = None
+
+    def new_place(self):
+        return self.server.new_location()
+
+
+@pytest.fixture(autouse=True)
+def on_server(server):
+    ServerProgram.server = server
+
+
+TestProgram, TestServerProgram = Program.TestCase, ServerProgram.TestCase
 if settings.get_current_profile_name() != "long":
     TestProgram.settings = settings(max_examples=25, stateful_step_count=30)
+    TestServerProgram.settings = settings(max_examples=6, stateful_step_count=30)

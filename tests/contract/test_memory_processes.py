@@ -1,15 +1,10 @@
 """Several processes on one bank: at once, one after another, and forked."""
 
 import asyncio
-import resource
-import signal
 import threading
 
 import pytest
 from children import PROCESSES, SHARED, do, make_bank, open_shared, reward_often, run_all
-
-from langchain_memrl.errors import StoreError
-from langchain_memrl.store.sidecar import FILE_NAME
 
 STEP = 0.3
 
@@ -94,7 +89,7 @@ def test_a_forked_child_is_refused_although_another_thread_was_writing(used, in_
     writing, go_on = threading.Event(), threading.Event()
 
     def write():
-        with used._store._sidecar.write():
+        with used._store._rows.write():
             writing.set()
             go_on.wait()
 
@@ -121,28 +116,3 @@ def test_a_forked_child_may_open_the_bank_again(folder, open_bank, in_child):
 
 
 # --- a full disk ------------------------------------------------------------------------------
-
-
-def test_a_full_disk_fails_the_call_and_nothing_else(folder, open_bank, in_child):
-    kept = open_bank().remember("reset a router", "lesson").id
-
-    batch = [{"intent": f"task {n}", "lesson": "x" * 100_000} for n in range(100)]
-
-    def fill():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        memory = open_bank()
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2**21, limits[1]))
-        with pytest.raises(StoreError, match=FILE_NAME):
-            memory.remember_many(batch)
-        left = [found.id for found in memory.list()]
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        memory.remember_many(batch)
-        assert memory.verify().problems == ()
-        memory.close()
-        return left == [kept]
-
-    assert in_child(fill) == "returned True"
-    memory = open_bank()
-    assert (memory.verify().problems, memory.stats().memories) == ((), 101)
-    assert memory.recall("reset a router", k=1, q_weight=0).ids == (kept,)

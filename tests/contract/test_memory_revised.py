@@ -128,7 +128,7 @@ def test_an_unusable_revision_changes_nothing(memory, a):
 def test_a_step_by_another_rule_since_refuses_the_revision(memory, a):
     memory.reinforce("e", reward=1.0, ids=[a])
     memory.reinforce("later", reward=1.0, ids=[a])
-    with memory._store._sidecar.write() as db:
+    with memory._store._rows.write() as db:
         db.execute("UPDATE q_history SET after = 0.9 WHERE seq = 2")
         db.execute("UPDATE memories SET q = 0.9")
     with pytest.raises(RewardConflictError, match="another rule"):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from langchain_memrl.core.selection import choose, nearest, rank
+from langchain_memrl.core.selection import choose, nearest, prefer, rank
 
 
 def order(*rows):
@@ -88,6 +88,49 @@ def test_epsilon_zero_draws_no_random_number():
     rng = np.random.default_rng(5)
     choose(np.arange(9), 2, epsilon=0.0, rng=rng)
     assert rng.random() == np.random.default_rng(5).random()
+
+
+def preferred(first, sources=None, most=None):
+    """Places in the order in which they are taken, of a pool that is ranked 0, 1, 2, ..."""
+    places, count = prefer(np.arange(len(first)), first, sources or ["a"] * len(first), most)
+    return places.tolist(), count
+
+
+def test_the_first_of_each_kind_are_taken_before_the_others():
+    assert preferred([True, False, True, False]) == ([0, 2, 1, 3], 2)
+
+
+def test_of_one_source_no_more_than_allowed_are_taken():
+    assert preferred([True] * 5, list("aaabb"), 2) == ([0, 1, 3, 4], 4)
+    assert preferred([True, False, False, True], list("aabb"), 1) == ([0, 3], 2)
+
+
+def test_a_cap_never_lets_fewer_sources_through():
+    rng = np.random.default_rng(7)
+    for _ in range(300):
+        first = [True, *(rng.random(11) < 0.5).tolist()]
+        sources = rng.choice(list("abcd"), 12).tolist()
+        k, most = int(rng.integers(1, 8)), int(rng.integers(1, 4))
+        free = {sources[place] for place in preferred(first, sources)[0][:k]}
+        capped = [sources[place] for place in preferred(first, sources, most)[0][:k]]
+        assert free <= set(capped)
+        assert max(map(capped.count, capped)) <= most
+
+
+def test_what_is_taken_in_another_order_is_still_given_best_first():
+    order, taking = np.array([3, 1, 0, 2]), np.array([3, 2, 1, 0])
+    choice = choose(order, 3, taking=taking)
+    assert choice.chosen.tolist() == [3, 1, 2]
+    assert choice.probability.tolist() == [0, 1, 1, 1]
+
+
+def test_what_may_not_be_taken_has_no_chance():
+    # m = 3 of n = 5, k = 2, epsilon = .6: the two first .4 + .6 * 2/3 = .8, the third .4
+    rng, order, taking = np.random.default_rng(2), np.arange(5), np.array([4, 0, 2])
+    draws = [choose(order, 2, taking=taking, epsilon=0.6, rng=rng) for _ in range(6_000)]
+    assert draws[0].probability.tolist() == pytest.approx([0.8, 0, 0.4, 0, 0.8])
+    taken = np.bincount(np.concatenate([one.chosen for one in draws]), minlength=5) / 6_000
+    np.testing.assert_allclose(taken, draws[0].probability, atol=0.025)
 
 
 def test_the_nearest_intents_come_closest_first_and_ties_go_to_the_newer():

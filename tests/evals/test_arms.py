@@ -1,16 +1,18 @@
 """Arms are configurations of the product; simple rivals only put its pool into another order."""
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import colours as small
 import pytest
 
-from langchain_memrl.config import LearningConfig, RecallConfig
+from langchain_memrl.config import PRESETS, LearningConfig, RecallConfig
 from langchain_memrl.errors import InputError
 from langchain_memrl.evals.arms import ARMS, Arm, choose_arms
 from langchain_memrl.evals.loop import records
 from langchain_memrl.evals.rankings import RANKINGS, Tally
 from langchain_memrl.evals.records import EpisodeRecord
+from langchain_memrl.evals.running.recalling import Recaller
 from langchain_memrl.evals.suites import load_suite
 from langchain_memrl.types import Memory, ScoredMemory
 
@@ -45,6 +47,24 @@ def test_the_arms_are_configured_as_the_baselines_of_the_paper():
     assert (recall("placebo"), ARMS["placebo"].step_size) == (default, step)
     assert [name for name, arm in ARMS.items() if arm.shuffled] == ["placebo"]
     assert [name for name, arm in ARMS.items() if arm.truth] == ["oracle"]
+
+
+@pytest.mark.parametrize("name", [name for name, arm in ARMS.items() if arm.remembers])
+def test_every_arm_takes_the_best_as_they_are_like_the_paper(bank, name):
+    bank.remember_many([{"intent": f"t {n}", "lesson": "the same lesson"} for n in range(8)])
+    environment = SimpleNamespace(recall={"score_threshold": None}, oracle=lambda situation: None)
+    found = []
+    recall, many = bank.recall, bank.recall_many
+    bank.recall = lambda *a, **kw: found.append(recall(*a, **kw)) or found[-1]
+    bank.recall_many = lambda *a, **kw: found.extend(many(*a, **kw)) or found
+    recaller = Recaller(bank, ARMS[name], environment, guard=False)
+    batch = SimpleNamespace(episode_ids=["e"], frozen=True)
+    recaller.recall(batch, [SimpleNamespace(task=SimpleNamespace(text="t 0"))], Tally())
+    assert [one.settings["distinct"] for one in found] == [False]
+
+
+def test_presets_choose_like_the_paper():
+    assert not any(preset.distinct for preset in PRESETS.values())
 
 
 def test_arms_are_chosen_by_name_and_an_unknown_one_lists_the_known():

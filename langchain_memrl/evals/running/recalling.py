@@ -12,6 +12,8 @@ from langchain_memrl.memory import EpisodicMemory
 from langchain_memrl.types import Recall, ScoredMemory
 
 WHOLE_POOL = 1000
+AS_PUBLISHED = {"distinct": False}
+"""Every arm takes the k best as they are, like the paper, unless a suite asks otherwise."""
 
 
 class Shown(NamedTuple):
@@ -48,7 +50,7 @@ class Recaller:
         self._arm = arm
         self._environment = environment
         self._guard = guard
-        self._settings: dict[str, Any] = {**environment.recall, **arm.recall}
+        self._settings: dict[str, Any] = {**AS_PUBLISHED, **environment.recall, **arm.recall}
         self._k = RecallConfig(**self._settings).k
         if arm.ranking != "score":
             self._settings["k"] = WHOLE_POOL

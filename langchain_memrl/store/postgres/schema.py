@@ -57,10 +57,12 @@ TABLES = (
         outcome {TEXT} NOT NULL,
         source {TEXT} NOT NULL,
         trust {TEXT} NOT NULL,
+        writer {TEXT} NOT NULL DEFAULT '',
         created_at {TEXT} NOT NULL)""",
     "CREATE INDEX memories_intent ON memories (intent_id)",
     "CREATE INDEX memories_namespace ON memories (namespace, seq)",
-    "CREATE INDEX memories_disabled ON memories (namespace) WHERE disabled = 1",
+    "CREATE INDEX memories_hidden ON memories (namespace) "
+    "WHERE disabled = 1 OR trust = 'untrusted'",
     f"""CREATE TABLE experiences (
         seq BIGINT PRIMARY KEY REFERENCES memories (seq) ON DELETE CASCADE,
         episode_id {TEXT} NOT NULL,
@@ -80,6 +82,7 @@ TABLES = (
         held_trajectory {TEXT},
         created_at {TEXT} NOT NULL,
         held_checksum BIGINT,
+        held_writer {TEXT} NOT NULL DEFAULT '',
         open INTEGER NOT NULL DEFAULT 0,
         UNIQUE (namespace, episode_id))""",
     "CREATE INDEX episodes_open ON episodes (namespace, seq) WHERE open = 1",
@@ -136,7 +139,7 @@ TABLES = (
 
 
 def m001_first_schema(db: PostgresConnection) -> None:
-    """All of what SQLite's format 3 holds."""
+    """All of what SQLite's format 4 holds."""
     for statement in (*TABLES, *_triggers()):
         db.execute(statement)
 

@@ -64,6 +64,9 @@ class Address(NamedTuple):
     port: int = 3306
     socket: str = ""
 
+    def __repr__(self) -> str:
+        return f"Address({self.user!r} at {self.socket or self.host!r})"
+
     @classmethod
     def parse(cls, dsn: str) -> Self:
         """Read `mysql://user:password@host:port/`, or `mysql://user@/?unix_socket=PATH`.
@@ -74,8 +77,11 @@ class Address(NamedTuple):
         try:
             parts = urlsplit(dsn)
             port = parts.port or 3306
-        except ValueError as error:
-            raise ConfigError(f"the database address cannot be read ({error})") from error
+        except ValueError:  # whose words may repeat the password
+            raise ConfigError(
+                "the database address cannot be read; expected mysql://user:password@host:port/, "
+                "with %-codes for what is special in user and password"
+            ) from None
         socket = parse_qs(parts.query).get("unix_socket", [""])[0]
         if parts.scheme not in ("mysql", "mariadb") or not (parts.hostname or socket):
             raise ConfigError(
