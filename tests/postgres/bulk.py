@@ -7,7 +7,7 @@ import numpy as np
 from langchain_memrl.store import counters
 from langchain_memrl.store.encoding import checksum, digest, to_blob
 from langchain_memrl.store.postgres.connection import PostgresConnection, numbers
-from langchain_memrl.store.rows import stamp, utc_now
+from langchain_memrl.store.rows import memory_checksum, stamp, utc_now
 
 
 def clustered(size, dimension, seed=0, clusters=100):
@@ -34,13 +34,9 @@ def copy_in(db, namespace, vectors, kinds=("usual",)):
     for number, vector in enumerate(vectors, start):
         text, blob, id = f"{namespace} task {number}", to_blob(vector), f"m-{number}"
         metadata = json.dumps({"kind": kinds[number % len(kinds)]})
-        sums = (
-            checksum(namespace, blob),
-            checksum(
-                *(id, namespace, text, "lesson", "", "unknown", "[]", "[]", f"e-{number}"),
-                *("agent", "trusted", now, now, metadata),
-            ),
-        )
+        texts = (id, namespace, text, "lesson", "", "unknown", 0.0, 0, 0, "[]", "[]")
+        origin = (f"e-{number}", "agent", "trusted", now, now, 0, 0, metadata, "")
+        sums = checksum(namespace, blob), memory_checksum((*texts, *origin))
         rows["intents"].append((number, namespace, digest(text), text, blob, 0, sums[0]))
         rows["intent_vectors"].append((number, namespace, numbers(vector)))
         rows["memories"].append(
