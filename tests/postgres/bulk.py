@@ -9,6 +9,14 @@ from langchain_memrl.store.encoding import checksum, digest, to_blob
 from langchain_memrl.store.postgres.connection import PostgresConnection, numbers
 from langchain_memrl.store.rows import memory_checksum, stamp, utc_now
 
+COLUMNS = {
+    "intents": "id, namespace, digest, text, vector, change, checksum",
+    "intent_vectors": "id, namespace, embedding",
+    "memories": "seq, id, namespace, intent_id, q_init, q, outcome, source, trust, created_at",
+    "experiences": "seq, episode_id, parents, derived_from, updated_at, metadata, lesson, "
+    "trajectory, checksum",
+}
+
 
 def clustered(size, dimension, seed=0, clusters=100):
     """Unit vectors in clusters, as real tasks are."""
@@ -40,21 +48,7 @@ def copy_in(db, namespace, vectors, kinds=("usual",)):
         rows["intents"].append((number, namespace, digest(text), text, blob, 0, sums[0]))
         rows["intent_vectors"].append((number, namespace, numbers(vector)))
         rows["memories"].append(
-            (
-                number,
-                id,
-                namespace,
-                number,
-                0.0,
-                0.0,
-                0,
-                0,
-                0,
-                0,
-                *("unknown", "agent"),
-                "trusted",
-                now,
-            )
+            (number, id, namespace, number, 0.0, 0.0, "unknown", "agent", "trusted", now)
         )
         rows["experiences"].append(
             (number, f"e-{number}", "[]", "[]", now, metadata, "lesson", "", sums[1])
@@ -62,7 +56,8 @@ def copy_in(db, namespace, vectors, kinds=("usual",)):
     with db.transaction():
         db.execute("SET LOCAL session_replication_role TO replica")  # without triggers
         for table, values in rows.items():
-            with db.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN") as copy:
+            order = f"COPY {table} ({COLUMNS[table]}) FROM STDIN"
+            with db.cursor() as cursor, cursor.copy(order) as copy:
                 for row in values:
                     copy.write_row(row)
         for table, column in (("intents", "id"), ("memories", "seq")):

@@ -111,7 +111,7 @@ def test_what_both_export_after_the_same_import_is_the_same(origin, folder, tmp_
         lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
         for line in lines:
             line.pop("change", None)  # counted only where there are index files
-        exported.append(sorted(map(repr, lines)))
+        exported.append(sorted(json.dumps(line, sort_keys=True) for line in lines))
     assert exported[0] == exported[1]
 
 
