@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from langchain_memrl.compressor import MemRLCompressor
-    from langchain_memrl.config import PRESETS, LearningConfig, RecallConfig
+    from langchain_memrl.config import PRESETS, LearningConfig, RecallConfig, TrustConfig
     from langchain_memrl.errors import MemRLError
     from langchain_memrl.evaluators import (
         LLMJudge,
@@ -57,6 +57,7 @@ _HOMES = {
     "Reinforcement": "types",
     "ScoredMemory": "types",
     "ShownMemory": "types",
+    "TrustConfig": "config",
     "Verdict": "types",
     "contains": "evaluators",
     "create_memrl_builder": "graph",
@@ -91,6 +92,7 @@ __all__ = [
     "Reinforcement",
     "ScoredMemory",
     "ShownMemory",
+    "TrustConfig",
     "Verdict",
     "contains",
     "create_memrl_builder",

@@ -2,7 +2,7 @@
 
 import copy
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from langchain_memrl.config import LearningConfig
+from langchain_memrl.config import LearningConfig, TrustConfig
 from langchain_memrl.embedding import Embedder, ModelCheck
 from langchain_memrl.errors import (
     ConfigError,
@@ -70,6 +70,7 @@ class Bank:
         embeddings: Embeddings | None = None,
         namespace: str = DEFAULT_NAMESPACE,
         learning: LearningConfig | None = None,
+        trust: TrustConfig | None = None,
         create: bool = True,
         read_only: bool = False,
         seed: int | None = None,
@@ -79,11 +80,14 @@ class Bank:
         """Open a memory bank, or make one.
 
         Args:
-            location: A folder, or `":memory:"` for a bank that ends with the object.
+            location: A folder; `":memory:"` for a bank that ends with the object; or
+                `postgresql://user:password@host/database` for one that many machines share (extra
+                `postgres`; `?schema=` names the schema that holds it, `memrl` by default).
             embeddings: Any LangChain embeddings. Without them everything works that needs no
                 vector. They are not called here.
             namespace: Where calls look that name no namespace.
             learning: How Q moves, saved with a new bank; None takes the saved settings.
+            trust: Whose memories start in quarantine, saved in the same way.
             create: Whether a missing bank is made.
             read_only: Open without writing: recall works, learning raises.
             seed: Makes exploration repeatable, and the prompt fences of an in-memory bank.
@@ -102,25 +106,24 @@ class Bank:
                 `read_only` is given.
             StoreCorruptError: The database is damaged, or gone although a bank was made here. One
                 that was changed since it was closed opens, but only `verify` works.
-            ConfigError: `learning` differs from the saved settings, or `redact` cannot be called.
+            StoreBusyError: The server cannot be reached.
+            ConfigError: `learning` or `trust` differs from the saved settings, `redact` cannot be
+                called, or the location is unusable.
         """
         name = check_name("namespace", namespace)
         Redactor(redact)
         store = open_store(
             location,
             learning=learning,
+            trust=trust,
             create=create,
             read_only=read_only,
             seed=seed,
             exact=exact,
         )
         try:
-            saved = store.learning()
-            if learning is not None and saved != learning:
-                raise ConfigError(
-                    f"the bank was made with {saved}, now came {learning}; "
-                    "leave learning out, or change the saved settings with configure()"
-                )
+            _check_saved("learning", learning, store.learning)
+            _check_saved("trust", trust, store.trust)
             return cls(store, embeddings, namespace=name, seed=seed, redact=redact)
         except MemRLError:
             store.close()
@@ -237,3 +240,16 @@ class Bank:
             names = ", ".join(map(repr, missing))
             raise MemoryNotFoundError(f"there is no memory {names} in namespace {space!r}")
         return [found[id] for id in ids]
+
+
+def _check_saved(name: str, given: object, saved: Callable[[], object]) -> None:
+    """Refuse settings that are given but are not those of the bank.
+
+    Raises:
+        ConfigError: They differ.
+    """
+    if given is not None and saved() != given:
+        raise ConfigError(
+            f"the bank was made with {saved()}, now came {given}; leave {name} out, or change the "
+            "saved settings with configure()"
+        )

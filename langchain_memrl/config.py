@@ -39,6 +39,7 @@ class RecallConfig:
         epsilon: Chance with which the whole choice is k random candidates.
         holdout: Share of the episodes, drawn at random, in which nothing is shown, so that `lift`
             can tell what memories are worth. The same episode is always on the same side.
+        untrusted: Whether memories in quarantine may be chosen too; see `TrustConfig`.
         stop_when_harmful: Whether nothing is shown any more once memories have been found to harm:
             once the interval of `lift` lies below zero.
         distinct: Whether memories whose lessons are near-identical count as one while there are
@@ -59,6 +60,7 @@ class RecallConfig:
     stop_when_harmful: bool = False
     distinct: bool = True
     max_per_source: int | None = None
+    untrusted: bool = False
 
     def __post_init__(self) -> None:
         _require(_is_count(self.k), "k", self.k, "a whole number of at least 1")
@@ -73,7 +75,7 @@ class RecallConfig:
         for name in ("q_weight", "epsilon", "holdout"):
             value = getattr(self, name)
             _require(_is_number(value) and 0 <= value <= 1, name, value, "a number in [0, 1]")
-        for name in ("stop_when_harmful", "distinct"):
+        for name in ("stop_when_harmful", "distinct", "untrusted"):
             value = getattr(self, name)
             _require(isinstance(value, bool), name, value, "True or False")
         most = self.max_per_source
@@ -217,3 +219,40 @@ class LearningConfig:
         if reward is None or reward == middle:
             return "unknown"
         return "success" if reward > middle else "failure"
+
+
+@dataclass(frozen=True, slots=True)
+class TrustConfig:
+    """Whose memories start in quarantine, and when they leave it. Saved with the bank.
+
+    A memory in quarantine is kept, but only recalled with `untrusted=True`. What is made of one, or
+    written by an episode that was shown one, starts there too.
+
+    Attributes:
+        trusted_sources: Sources (see `Memory.source`) whose memories are trusted from the start;
+            None trusts every source.
+        release_after: After how many rewards that are successes, each of another episode and none
+            of the one that wrote it, a memory leaves quarantine.
+
+    Raises:
+        ConfigError: When a value is unusable.
+    """
+
+    trusted_sources: tuple[str, ...] | None = None
+    release_after: int = 2
+
+    def __post_init__(self) -> None:
+        sources = self.trusted_sources
+        usable = sources is None or (
+            isinstance(sources, tuple | list | set | frozenset)
+            and all(isinstance(one, str) and one for one in sources)
+        )
+        _require(usable, "trusted_sources", sources, "None or a list of sources")
+        if sources is not None:
+            object.__setattr__(self, "trusted_sources", tuple(sorted(set(sources))))
+        count = self.release_after
+        _require(_is_count(count), "release_after", count, "a whole number of at least 1")
+
+    def trusts(self, source: str) -> bool:
+        """Whether memories of a source are trusted from the start."""
+        return self.trusted_sources is None or source in self.trusted_sources

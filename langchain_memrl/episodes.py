@@ -7,7 +7,7 @@ from langchain_memrl.errors import InputError
 from langchain_memrl.inputs import check_count, check_name, check_text, told
 from langchain_memrl.pools import Pools
 from langchain_memrl.ranking import as_record
-from langchain_memrl.requests import check_reward, new_id
+from langchain_memrl.requests import check_reward, check_writer, new_id
 from langchain_memrl.steps import Steps, awaitable, blocking
 from langchain_memrl.store.base import HeldAnswer
 from langchain_memrl.types import Episode, Recall
@@ -57,7 +57,13 @@ class Episodes(Pools):
         return [stands.memory_ids for stands in self._store.record(entries)]
 
     def _hold(
-        self, episode_id: str, *, intent: str, trajectory: str, namespace: str | None = None
+        self,
+        episode_id: str,
+        *,
+        intent: str,
+        trajectory: str,
+        writer: str = "",
+        namespace: str | None = None,
     ) -> Steps[None]:
         """Keep what an episode did until its reward comes; `reinforce` then writes it, raw.
 
@@ -65,6 +71,7 @@ class Episodes(Pools):
             episode_id: The episode.
             intent: Its task text.
             trajectory: What was done, verbatim.
+            writer: On whose behalf; see `remember`.
             namespace: This memory's own by default.
 
         Raises:
@@ -78,6 +85,7 @@ class Episodes(Pools):
             intent=check_text("intent", texts["intent"]),
             trajectory=check_text("trajectory", texts["trajectory"]),
             raw_id=new_id(),
+            writer=check_writer(writer),
         )
         vectors, model = yield from self._vectors(space, [answer.intent])
         self._store.hold(answer, vectors[0], model)

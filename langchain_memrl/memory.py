@@ -53,6 +53,7 @@ class EpisodicMemory(Documents):
         stop_when_harmful: bool = False,
         distinct: bool = True,
         max_per_source: int | None = None,
+        untrusted: bool = False,
         namespace: str | None = None,
         filter: Mapping[str, Any] | None = None,
         exclude_intents: Sequence[str] = (),
@@ -82,6 +83,7 @@ class EpisodicMemory(Documents):
             stop_when_harmful: Show nothing any more once memories have been found to harm.
             distinct: Prefer lessons that differ; near-identical ones only fill up.
             max_per_source: How many of the k may have the same `source`, at most.
+            untrusted: Whether memories in quarantine may be chosen too.
             namespace: Where to look; this memory's own by default.
             filter: Which memories may be chosen, for example `{"outcome": "success"}`.
             exclude_intents: Intent texts that may not be recalled.
@@ -99,16 +101,8 @@ class EpisodicMemory(Documents):
             EpisodeError: The episode was already rewarded and this is another task.
         """
         settings = RecallConfig(
-            k,
-            fetch_k,
-            score_threshold,
-            q_weight,
-            normalization,
-            epsilon,
-            holdout,
-            stop_when_harmful,
-            distinct,
-            max_per_source,
+            *(k, fetch_k, score_threshold, q_weight, normalization, epsilon, holdout),
+            *(stop_when_harmful, distinct, max_per_source, untrusted),
         )
         space, tasks = self._space(namespace), self._tasks([intent], [episode_id])
         recalls = yield from self._choose(
@@ -137,7 +131,7 @@ class EpisodicMemory(Documents):
             filter: Which memories may be chosen.
             exclude_intents: Intent texts that no task may recall.
             record: False leaves recording to later calls of `record`.
-            **settings: `k` to `max_per_source`, as in `recall`.
+            **settings: `k` to `untrusted`, as in `recall`.
 
         Returns:
             One recall per task, in order.
@@ -225,7 +219,10 @@ class EpisodicMemory(Documents):
         outcome: Outcome = "unknown",
         episode_id: str | None = None,
         parents: Sequence[str] = (),
+        derived_from: Sequence[str] = (),
         source: str = "agent",
+        writer: str = "",
+        trusted: bool | None = None,
         metadata: Mapping[str, Any] | None = None,
         namespace: str | None = None,
     ) -> Steps[Memory]:
@@ -241,7 +238,10 @@ class EpisodicMemory(Documents):
             outcome: `"success"`, `"failure"` or `"unknown"`.
             episode_id: The episode that writes it.
             parents: Memories that were shown; by default what the episode recorded.
-            source: Who writes it.
+            derived_from: Memories whose text it was made from; `forget(derived=True)` follows them.
+            source: What kind of writer writes it.
+            writer: On whose behalf, for example a user's id.
+            trusted: Whether it may be recalled at once; None leaves it to the bank (`TrustConfig`).
             metadata: The caller's own JSON values.
             namespace: This memory's own by default.
 
@@ -254,16 +254,10 @@ class EpisodicMemory(Documents):
             EmbeddingMismatchError: The bank was built with another embedding model.
             WriteConflictError: The episode already wrote another memory.
         """
-        draft = {
-            "intent": intent,
-            "lesson": lesson,
-            "trajectory": trajectory,
-            "outcome": outcome,
-            "episode_id": episode_id,
-            "parents": parents,
-            "source": source,
-            "metadata": metadata,
-        }
+        draft: dict[str, Any] = {"intent": intent, "lesson": lesson, "trajectory": trajectory}
+        draft |= {"outcome": outcome}
+        draft |= {"episode_id": episode_id, "parents": parents, "derived_from": derived_from}
+        draft |= {"source": source, "writer": writer, "trusted": trusted, "metadata": metadata}
         memories = yield from self._remember_many([draft], namespace=namespace)
         return memories[0]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langchain_memrl.bank import Bank
-from langchain_memrl.config import LearningConfig
+from langchain_memrl.config import LearningConfig, TrustConfig
 from langchain_memrl.errors import InputError
 from langchain_memrl.inputs import check_count, check_metadata, check_name, check_text, told
 from langchain_memrl.reports import QChange, Stats, Verification
@@ -168,6 +168,14 @@ class Operations(Bank):
         """Let a pinned memory be pruned again."""
         self._mark(id, "pinned", False, namespace)
 
+    def release(self, id: str, *, namespace: str | None = None) -> None:
+        """Take a memory out of quarantine because you have read it; it stays trusted.
+
+        Raises:
+            MemoryNotFoundError: It does not exist in this namespace.
+        """
+        self._store.release(self._space(namespace), check_name("id", id))
+
     def _mark(self, id: str, name: str, value: bool, namespace: str | None) -> None:
         self._store.mark(self._space(namespace), check_name("id", id), name, value)
 
@@ -207,7 +215,10 @@ class Operations(Bank):
         return tuple(dict.fromkeys(check_name("id", id) for id in ids))
 
     def configure(self, **changes: Any) -> LearningConfig:
-        """Change saved learning settings, for example `step_size=0.2`; later rewards use them.
+        """Change saved settings, for example `step_size=0.2`; later rewards use them.
+
+        Those of `LearningConfig` and of `TrustConfig`; what is in the bank stays as trusted as it
+        is.
 
         Raises:
             ConfigError: An unknown setting, a value out of range, or a reward range that leaves
@@ -219,6 +230,11 @@ class Operations(Bank):
     def learning(self) -> LearningConfig:
         """The saved learning settings."""
         return self._store.learning()
+
+    @property
+    def trust(self) -> TrustConfig:
+        """The saved rules of trust."""
+        return self._store.trust()
 
     # --- checking -------------------------------------------------------------------------------
 

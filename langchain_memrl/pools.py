@@ -50,6 +50,7 @@ class Pools(Copies):
                     score_threshold=settings.score_threshold,
                     filter=filter,
                     exclude_intents=excluded,
+                    untrusted=settings.untrusted,
                 )
                 for vector in vectors
             ],

@@ -108,7 +108,10 @@ def check_memory(
     outcome: Outcome = "unknown",
     episode_id: str | None = None,
     parents: Sequence[str] = (),
+    derived_from: Sequence[str] = (),
     source: str = "agent",
+    writer: str = "",
+    trusted: bool | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> NewMemory:
     """A memory to write.
@@ -118,6 +121,8 @@ def check_memory(
     """
     if outcome not in get_args(Outcome):
         raise InputError(f"outcome is {told(outcome)}; expected one of {get_args(Outcome)}")
+    if trusted is not None and not isinstance(trusted, bool):
+        raise InputError(f"trusted is {told(trusted)}; expected True, False or None")
     raw = lesson is None
     return NewMemory(
         id=new_id(),
@@ -127,7 +132,20 @@ def check_memory(
         trajectory=check_text("trajectory", trajectory, blank=not raw),
         outcome=outcome,
         episode_id=new_id() if episode_id is None else check_name("episode_id", episode_id),
-        parents=tuple(check_name("parent", id) for id in check_texts("parents", parents)) or None,
+        parents=_check_names("parents", parents) or None,
         source=check_name("source", source),
         metadata=check_metadata(metadata),
+        writer=check_writer(writer),
+        trusted=trusted,
+        derived_from=_check_names("derived_from", derived_from),
     )
+
+
+def check_writer(writer: str) -> str:
+    """On whose behalf something is written; empty: nobody says."""
+    return writer if writer == "" else check_name("writer", writer)
+
+
+def _check_names(name: str, ids: Sequence[str]) -> tuple[str, ...]:
+    """Ids of memories, each once."""
+    return tuple(dict.fromkeys(check_name(name, id) for id in check_texts(name, ids)))

@@ -23,7 +23,7 @@ from langchain_memrl.types import Normalization, Recall
 
 PER_CALL = ("filter", "exclude_intents", "episode_id")
 SEARCH = (
-    *("fetch_k", "score_threshold", "distinct", "max_per_source", "filter"),
+    *("fetch_k", "score_threshold", "distinct", "max_per_source", "untrusted", "filter"),
     "exclude_intents",  # per call only
 )
 RANKING = ("id_key", "score_key")
@@ -99,6 +99,8 @@ class MemRLRetriever(BaseRetriever):
     """Whether lessons that differ are preferred to near-identical ones."""
     max_per_source: int | None = None
     """How many of the k may have the same source, at most; None for any number."""
+    untrusted: bool = False
+    """Whether memories in quarantine may be chosen too; see `TrustConfig`."""
     filter: Mapping[str, Any] | None = None
     """Which memories may be chosen."""
     namespace: str | FromConfig | None = Field(default=None)

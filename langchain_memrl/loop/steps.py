@@ -59,7 +59,8 @@ class LoopSteps:
         learn: False freezes the bank.
         write: False moves Q but writes no memories.
         name: Tells loops apart that run beside each other. A caller gives an episode id as
-            `config["metadata"]["<name>_episode_id"]`.
+            `config["metadata"]["<name>_episode_id"]`, and on whose behalf it asks as
+            `"<name>_writer"`.
     """
 
     def __init__(
@@ -184,7 +185,7 @@ class LoopSteps:
                 reward = state["reward"]
                 return self._credited(self._memory.reinforce(episode_id, reward=reward, **scope))
             if self._write:
-                kept = held_of(self._learner.redacted(state))
+                kept = held_of(self._learner.redacted(state), self._name)
                 self._writer.hold(episode_id, **kept, **scope)
             held = True
         except (RewardConflictError, WriteConflictError):
@@ -201,7 +202,7 @@ class LoopSteps:
                 result = await self._memory.areinforce(episode_id, reward=reward, **scope)
                 return self._credited(result)
             if self._write:
-                kept = held_of(await self._learner.aredacted(state))
+                kept = held_of(await self._learner.aredacted(state), self._name)
                 await self._writer.ahold(episode_id, **kept, **scope)
             held = True
         except (RewardConflictError, WriteConflictError):
@@ -277,7 +278,7 @@ class LoopSteps:
         if state["memory_id"]:
             return {}
         try:
-            draft = memory_of(self._learner.redacted(state))
+            draft = memory_of(self._learner.redacted(state), self._name)
             return self._written(self._writer.remember(**draft))
         except (WriteConflictError, MemoryNotFoundError):
             return self._stands(self._memory.episode(**episode_of(state)))
@@ -287,7 +288,7 @@ class LoopSteps:
         if state["memory_id"]:
             return {}
         try:
-            draft = memory_of(await self._learner.aredacted(state))
+            draft = memory_of(await self._learner.aredacted(state), self._name)
             return self._written(await self._writer.aremember(**draft))
         except (WriteConflictError, MemoryNotFoundError):
             return self._stands(await self._memory.aepisode(**episode_of(state)))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from langchain_memrl.config import LearningConfig
+from langchain_memrl.config import LearningConfig, TrustConfig
 from langchain_memrl.core.calibration import Calibration
 from langchain_memrl.types import Candidate, Outcome, Withheld
 
@@ -26,6 +26,7 @@ class PoolQuery(NamedTuple):
         score_threshold: Smallest cosine, `"auto"`, or None for no gate.
         filter: Which memories may be chosen; applied before the top-k.
         exclude_intents: Intent texts that may not be recalled.
+        untrusted: Whether memories in quarantine may be chosen too.
     """
 
     namespace: str
@@ -34,6 +35,7 @@ class PoolQuery(NamedTuple):
     score_threshold: float | str | None
     filter: Mapping[str, Any] | None = None
     exclude_intents: Sequence[str] = ()
+    untrusted: bool = False
 
 
 class Pool(NamedTuple):
@@ -105,7 +107,10 @@ class RewardEntry:
 
 @dataclass(frozen=True, slots=True)
 class NewMemory:
-    """A memory to write. `parents` None means "what the episode recorded"."""
+    """A memory to write. `parents` None means "what the episode recorded".
+
+    `trusted` None leaves it to the bank's settings; none is more trusted than what it was made of.
+    """
 
     id: str
     namespace: str
@@ -117,6 +122,9 @@ class NewMemory:
     parents: tuple[str, ...] | None
     source: str
     metadata: Mapping[str, Any] = field(repr=False)
+    writer: str = ""
+    trusted: bool | None = None
+    derived_from: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +136,7 @@ class HeldAnswer:
     intent: str = field(repr=False)
     trajectory: str = field(repr=False)
     raw_id: str
+    writer: str = ""
 
 
 SAME_MODEL_COSINE = 0.999
@@ -175,6 +184,7 @@ class Export(NamedTuple):
         lines: How many lines it has.
         lowest: The lowest reward or first Q of any memory.
         highest: The highest one. Q never leaves this range, with whatever it is merged.
+        trust: Its rules of trust.
     """
 
     learning: LearningConfig
@@ -182,3 +192,4 @@ class Export(NamedTuple):
     lines: int
     lowest: float
     highest: float
+    trust: TrustConfig = TrustConfig()

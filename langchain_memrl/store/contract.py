@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from langchain_memrl.config import LearningConfig
+from langchain_memrl.config import LearningConfig, TrustConfig
 from langchain_memrl.reports import QChange, Stats, Verification
 from langchain_memrl.store.base import (
     Export,
@@ -28,8 +28,11 @@ class MemoryStore(Protocol):
     def learning(self) -> LearningConfig:
         """The saved learning settings."""
 
+    def trust(self) -> TrustConfig:
+        """The saved rules of trust."""
+
     def configure(self, changes: Mapping[str, Any]) -> LearningConfig:
-        """Change saved learning settings; what stands then."""
+        """Change saved settings of learning or trust; the learning settings that stand then."""
 
     def secret(self) -> bytes:
         """The bank's own random key; it makes prompt fences that nobody can guess."""
@@ -130,6 +133,9 @@ class MemoryStore(Protocol):
 
     def mark(self, namespace: str, id: str, name: str, value: bool) -> None:
         """Set `"disabled"` or `"pinned"` of a memory."""
+
+    def release(self, namespace: str, id: str) -> None:
+        """Take a memory out of quarantine for good."""
 
     def useless(self, namespace: str, max_q: float, min_updates: int) -> tuple[str, ...]:
         """Unpinned memories with `Q <= max_q` after at least `min_updates` rewards."""

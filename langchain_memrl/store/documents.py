@@ -43,4 +43,4 @@ def register(db: Database, record: RecallRecord, known: Container[str], now: str
                 source=DOCUMENT,
                 metadata={},
             )
-            insert_memory(db, new, None, q_init, now)
+            insert_memory(db, new, None, q_init, "trusted", now)

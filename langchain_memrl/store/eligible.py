@@ -1,27 +1,41 @@
-"""Which intents of a namespace a recall may find."""
+"""Which memories of a namespace a recall may find, and which intents own one of them."""
 
 import numpy as np
 
 from langchain_memrl.store.database import Database
-from langchain_memrl.store.filter_sql import ALWAYS, Clause
+from langchain_memrl.store.filter_sql import Clause
 from langchain_memrl.store.index import Ids
 
 
-def eligible(db: Database, namespace: str, clause: Clause | None) -> Ids | None:
-    """Intents that own a live memory the filter lets through; None means all of them."""
-    if clause is None:
-        if not some_disabled(db, namespace):
-            return None
-        clause = ALWAYS
+def live(clause: Clause | None, *, untrusted: bool) -> Clause:
+    """The memories that a filter lets through, without the disabled ones and without quarantine."""
+    seen = "m.disabled = 0" if untrusted else "m.disabled = 0 AND m.trust <> 'untrusted'"
+    return Clause(seen, ()) if clause is None else Clause(f"{seen} AND {clause.sql}", clause.values)
+
+
+def wanted(
+    db: Database, namespace: str, clause: Clause | None, *, untrusted: bool
+) -> Clause | None:
+    """The same, or None where that is every memory of the namespace."""
+    if clause is None and not _some_hidden(db, namespace):
+        return None
+    return live(clause, untrusted=untrusted)
+
+
+def _some_hidden(db: Database, namespace: str) -> bool:
+    """Whether a namespace holds a memory that not every recall may find."""
+    sql = (
+        "SELECT 1 FROM memories WHERE namespace = ? AND (disabled = 1 OR trust = 'untrusted') "
+        "AND intent_id > 0 LIMIT 1"
+    )
+    return db.execute(sql, (namespace,)).fetchone() is not None
+
+
+def owners(db: Database, namespace: str, clause: Clause) -> Ids:
+    """The intents that own such a memory."""
     found = db.execute(
         "SELECT DISTINCT m.intent_id FROM memories m JOIN experiences e ON e.seq = m.seq "
-        f"WHERE m.namespace = ? AND m.disabled = 0 AND {clause.sql} ORDER BY 1",
+        f"WHERE m.namespace = ? AND {clause.sql} ORDER BY 1",
         (namespace, *clause.values),
     ).fetchall()
     return np.array(found, dtype=np.int64).reshape(-1)
-
-
-def some_disabled(db: Database, namespace: str) -> bool:
-    """Whether a namespace holds a memory that may not be recalled."""
-    sql = "SELECT 1 FROM memories WHERE namespace = ? AND disabled = 1 AND intent_id > 0 LIMIT 1"
-    return db.execute(sql, (namespace,)).fetchone() is not None

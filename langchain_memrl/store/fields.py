@@ -9,7 +9,7 @@ from langchain_memrl.errors import InputError
 from langchain_memrl.inputs import check_metadata, check_name, check_text
 from langchain_memrl.store.encoding import to_time
 from langchain_memrl.store.revising import REVISED
-from langchain_memrl.types import Outcome, Withheld
+from langchain_memrl.types import Outcome, Trust, Withheld
 
 Check = Callable[[Any], object]
 
@@ -86,6 +86,10 @@ def _or_none(check: Check) -> Check:
     return lambda value: None if value is None else check(value)
 
 
+def _or_empty(check: Check) -> Check:
+    return lambda value: None if value == "" else check(value)
+
+
 def _json(check: Check) -> Check:
     return lambda text: check(json.loads(text))
 
@@ -131,7 +135,8 @@ COLUMNS: Mapping[str, Mapping[str, Check]] = {
         "pinned": _flag,
         "outcome": _one_of(*get_args(Outcome)),
         "source": _name,
-        "trust": _name,
+        "trust": _one_of(*get_args(Trust)),
+        "writer": _or_empty(_name),
         "created_at": _time,
         "text": _object,
     },
@@ -152,6 +157,7 @@ COLUMNS: Mapping[str, Mapping[str, Check]] = {
         "held_intent": _or_none(_text),
         "held_trajectory": _or_none(_text),
         "held_vector": _or_none(_bytes),
+        "held_writer": _or_empty(_name),
         "created_at": _time,
     },
     "recalls": {

@@ -27,7 +27,10 @@ MAX_DEPTH = 5
 MAX_TERMS = 100
 COMPARISONS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 OPERATORS = ("$eq", "$ne", *COMPARISONS, "$in", "$nin", "$exists")
-COLUMNS = {"outcome": "text", "source": "text", "created_at": "text", "q_value": "number"}
+COLUMNS = {
+    **dict.fromkeys(("outcome", "source", "trust", "writer", "created_at"), "text"),
+    "q_value": "number",
+}
 SEGMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 

@@ -139,9 +139,9 @@ def check_export(path: Path, progress: Progress | None = None) -> Export:
         InputError: The file is no complete export, or a line holds something unusable.
     """
     total = promised_lines(path)
-    learning, model = read_header(path)
+    learning, trust, model = read_header(path)
     intake = Intake(learning, None if model is None else model.probes.shape[1])
     for done, _ in enumerate(read_lines(path, intake.check), start=2):
         if progress is not None and done % REPORT_EVERY == 0:
             progress(done, 2 * total)
-    return Export(learning, model, total, *intake.finish())
+    return Export(learning, model, total, *intake.finish(), trust)

@@ -2,11 +2,11 @@
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from langchain_memrl.config import LearningConfig
+from langchain_memrl.config import LearningConfig, TrustConfig
 from langchain_memrl.errors import InputError, StoreCorruptError
 from langchain_memrl.store.base import Fingerprint
 from langchain_memrl.store.encoding import to_vector
@@ -14,6 +14,13 @@ from langchain_memrl.store.encoding import to_vector
 FORMAT = 1
 
 Line = dict[str, Any]
+
+LATER: Mapping[Any, Line] = {
+    "memories": {"writer": ""},
+    "episodes": {"held_writer": ""},
+    "recalls": {"holdout": 0.0, "withheld": ""},
+}
+"""What exports of earlier versions do not say."""
 
 
 def encode(value: Any) -> Any:
@@ -46,7 +53,7 @@ def promised_lines(path: Path) -> int:
     raise InputError(f"{path} is no complete export; make it again with export_jsonl")
 
 
-def read_header(path: Path) -> tuple[LearningConfig, Fingerprint | None]:
+def read_header(path: Path) -> tuple[LearningConfig, TrustConfig, Fingerprint | None]:
     """What the first line says: the bank's settings and its embedding model.
 
     Raises:
@@ -58,10 +65,11 @@ def read_header(path: Path) -> tuple[LearningConfig, Fingerprint | None]:
         if header["kind"] != "bank" or header["format"] != FORMAT:
             raise InputError(f"it is an export of format {header['format']!r}")
         learning = LearningConfig(**header["learning"])
+        trust = TrustConfig(**header.get("trust", {}))
         if "probes" not in header:
-            return learning, None
+            return learning, trust, None
         probes = to_vector(decode(header["probes"])).reshape(-1, header["dimension"])
-        return learning, Fingerprint(str(header["model"]), probes)
+        return learning, trust, Fingerprint(str(header["model"]), probes)
     except (ValueError, KeyError, TypeError, RecursionError, StoreCorruptError) as error:
         raise InputError(
             f"{path} is no export of a memory bank ({error}); expected one made by export_jsonl"
@@ -79,7 +87,9 @@ def read_lines(path: Path, check: Callable[[Line], object] | None = None) -> Ite
         for number, text in enumerate(file, start=2):
             try:
                 line = json.loads(text, parse_constant=_refuse)
-                line = {name: decode(value) for name, value in line.items()}
+                line = LATER.get(line.get("kind"), {}) | {
+                    name: decode(value) for name, value in line.items()
+                }
                 if line.get("kind") == "end":
                     _check_end(line, number, file)
                     return

@@ -21,6 +21,7 @@ from langchain_memrl.store.base import RecallRecord, RewardEntry
 from langchain_memrl.store.citations import check_same_citations, citations, cited, cited_digest
 from langchain_memrl.store.database import Database
 from langchain_memrl.store.encoding import load
+from langchain_memrl.store.quarantine import review
 from langchain_memrl.store.recalls import (
     count_selections,
     early_reward,
@@ -197,6 +198,7 @@ def _move(
             for seq, old, new in zip(seqs, before, after, strict=True)
         ],
     )
+    review(db, seqs, meta.learning(db))
     return tuple(map(Credit, ids, before, after))
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
-from langchain_memrl.config import LearningConfig
+from langchain_memrl.config import LearningConfig, TrustConfig
 from langchain_memrl.errors import InputError, StoreCorruptError, StoreError, StoreNotFoundError
 from langchain_memrl.reports import Verification
 from langchain_memrl.store import counters, inspection, reembedding, rows
@@ -41,6 +41,7 @@ class LocalStore(SqlStore):
         location: str | Path,
         *,
         learning: LearningConfig | None = None,
+        trust: TrustConfig | None = None,
         create: bool = True,
         read_only: bool = False,
         seed: int | None = None,
@@ -52,6 +53,7 @@ class LocalStore(SqlStore):
         Args:
             location: A folder, or `":memory:"`.
             learning: Settings for a new bank.
+            trust: Its rules of trust.
             create: Whether a missing bank is made.
             read_only: Open without writing.
             seed: Makes the secret of a new in-memory bank repeatable.
@@ -66,7 +68,8 @@ class LocalStore(SqlStore):
         self._end = weakref.finalize(self, _close, self._sidecar, self._vectors)
         if not read_only:
             if self._sidecar.doubt is None:
-                self._prepare(learning or LearningConfig(), seed if folder is None else None)
+                fixed = seed if folder is None else None
+                self._prepare(learning or LearningConfig(), trust or TrustConfig(), fixed)
         elif not self._is_initialized():
             self._sidecar.close()
             raise StoreNotFoundError(f"{self._sidecar.place} holds no memory bank yet")

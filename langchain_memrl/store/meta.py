@@ -3,13 +3,13 @@
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from langchain_memrl.config import LearningConfig
+from langchain_memrl.config import LearningConfig, TrustConfig
 from langchain_memrl.errors import ConfigError, EmbeddingMismatchError, StoreCorruptError
 from langchain_memrl.store.base import SAME_MODEL_COSINE, Fingerprint
 from langchain_memrl.store.database import Database
@@ -60,12 +60,15 @@ def is_initialized(db: Database) -> bool:
     return get_meta(db, "learning") is not None
 
 
-def initialize(db: Database, settings: LearningConfig, seed: int | None) -> None:
+def initialize(
+    db: Database, settings: LearningConfig, rules: TrustConfig, seed: int | None
+) -> None:
     """Give a new bank its settings and its secret; `seed` makes the secret repeatable."""
     if not is_initialized(db):
         secret = secrets.token_bytes(16) if seed is None else digest("secret", seed)
         set_meta(db, "secret", secret)
         save_learning(db, settings)
+        save_trust(db, rules)
 
 
 def secret(db: Database) -> bytes:
@@ -105,11 +108,15 @@ def save_learning(db: Database, settings: LearningConfig) -> None:
 
 
 def configure(db: Database, changes: Mapping[str, Any]) -> LearningConfig:
-    """Change learning settings; every Q has to lie inside the reward range.
+    """Change settings of learning or trust; every Q has to lie inside the reward range.
 
     Raises:
         ConfigError: An unknown setting, a value out of range, or a range that leaves a Q outside.
     """
+    rules = {name: changes[name] for name in TrustConfig.__slots__ if name in changes}
+    if rules:
+        save_trust(db, replace(trust_rules(db), **rules))
+        changes = {name: value for name, value in changes.items() if name not in rules}
     settings = learning(db).changed(**changes)
     low, high = settings.reward_range
     least, most = db.execute("SELECT min(q), max(q) FROM memories").fetchone()
@@ -120,6 +127,33 @@ def configure(db: Database, changes: Mapping[str, Any]) -> LearningConfig:
         )
     save_learning(db, settings)
     return settings
+
+
+# --- trust --------------------------------------------------------------------------------------
+
+
+def trust_rules(db: Database) -> TrustConfig:
+    """Whose memories start in quarantine, and when they leave it.
+
+    Raises:
+        StoreCorruptError: It cannot be read.
+    """
+    return _parse_trust(get_meta(db, "trust", "{}"))
+
+
+@lru_cache(maxsize=16)
+def _parse_trust(text: Any) -> TrustConfig:
+    try:
+        return TrustConfig(**load("the bank's rules of trust", text))
+    except (TypeError, ConfigError) as error:
+        raise StoreCorruptError(
+            f"the bank's rules of trust cannot be used ({error}); {RESTORE}"
+        ) from error
+
+
+def save_trust(db: Database, rules: TrustConfig) -> None:
+    """Save the rules of trust. What is in the bank stays as trusted as it is."""
+    set_meta(db, "trust", json.dumps(asdict(rules)))
 
 
 # --- embedding model ----------------------------------------------------------------------------

@@ -115,7 +115,10 @@ def m001_first_schema(connection: SqliteConnection) -> None:
 
 
 def m002_checksums_and_counters(connection: SqliteConnection) -> None:
-    """Checksums of texts and vectors, counters for `stats`, a place for vectors of a new model."""
+    """Checksums of texts and vectors, counters for `stats`, a place for vectors of a new model.
+
+    The checksums of memories are those of a later step, which compare more.
+    """
     for statement in (
         "ALTER TABLE intents ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0",
         "ALTER TABLE experiences ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0",
@@ -130,8 +133,6 @@ def m002_checksums_and_counters(connection: SqliteConnection) -> None:
         "UPDATE episodes SET held_checksum = memrl_checksum(held_intent, held_trajectory, "
         "held_vector) WHERE held_intent IS NOT NULL"
     )
-    for (seq,) in connection.execute("SELECT seq FROM experiences").fetchall():
-        seal(connection, seq)
     connection.execute(
         "INSERT INTO meta (key, value) SELECT 'generation', 1 FROM meta WHERE key = 'probes'"
     )
@@ -149,7 +150,26 @@ def m003_experiments_and_expiry(connection: SqliteConnection) -> None:
     counters.renew_triggers(connection)
 
 
-MIGRATIONS = (m001_first_schema, m002_checksums_and_counters, m003_experiments_and_expiry)
+def m004_writers(connection: SqliteConnection) -> None:
+    """On whose behalf a memory was written; which ones a recall does not see."""
+    for statement in (
+        "ALTER TABLE memories ADD COLUMN writer TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE episodes ADD COLUMN held_writer TEXT NOT NULL DEFAULT ''",
+        "DROP INDEX memories_disabled",
+        "CREATE INDEX memories_hidden ON memories (namespace) "
+        "WHERE disabled = 1 OR trust = 'untrusted'",
+    ):
+        connection.execute(statement)
+    for (seq,) in connection.execute("SELECT seq FROM experiences").fetchall():
+        seal(connection, seq)  # which compares the writer too from now on
+
+
+MIGRATIONS = (
+    m001_first_schema,
+    m002_checksums_and_counters,
+    m003_experiments_and_expiry,
+    m004_writers,
+)
 
 
 def schema_version(connection: SqliteConnection) -> int:

@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from langchain_memrl.config import LearningConfig
+from langchain_memrl.config import LearningConfig, TrustConfig
 from langchain_memrl.errors import ConfigError
 from langchain_memrl.inputs import is_blank
 from langchain_memrl.store.contract import MemoryStore
@@ -22,6 +22,7 @@ def open_store(
     location: str | Path,
     *,
     learning: LearningConfig | None,
+    trust: TrustConfig | None,
     create: bool,
     read_only: bool,
     seed: int | None,
@@ -36,17 +37,23 @@ def open_store(
     if is_blank(text):
         raise ConfigError(f"location is blank; {EXPECTED}")
     if is_server(text):
-        if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
+        if find_spec("psycopg") is None:
             raise ConfigError(
                 'PostgreSQL needs more packages: pip install "langchain-memrl[postgres]"'
             )
         from langchain_memrl.store.postgres.store import PostgresStore
 
         return PostgresStore(
-            text, learning=learning, create=create, read_only=read_only, exact=exact
+            text, learning=learning, trust=trust, create=create, read_only=read_only, exact=exact
         )
     if "://" in text:
         raise ConfigError(f"location starts with {text.split('://', 1)[0]}://; {EXPECTED}")
     return LocalStore(
-        location, learning=learning, create=create, read_only=read_only, seed=seed, exact=exact
+        location,
+        learning=learning,
+        trust=trust,
+        create=create,
+        read_only=read_only,
+        seed=seed,
+        exact=exact,
     )

@@ -11,8 +11,9 @@ from langchain_memrl.errors import StoreCorruptError
 from langchain_memrl.store import rows
 from langchain_memrl.store.base import Pool, PoolQuery, Vector
 from langchain_memrl.store.database import Database
+from langchain_memrl.store.eligible import live, wanted
 from langchain_memrl.store.encoding import RESTORE
-from langchain_memrl.store.filter_sql import ALWAYS, Clause
+from langchain_memrl.store.filter_sql import Clause
 from langchain_memrl.store.index import Hits, Ids
 
 COLUMNS = 6
@@ -34,19 +35,27 @@ class Nearest(Protocol):
         clause: Clause | None,
         excluded: Ids,
     ) -> Hits:
-        """The nearest intents that own a live memory `clause` lets through (None: any)."""
+        """The nearest intents that own a memory `clause` lets through (None: any)."""
 
 
 def find_pool(db: Database, nearest: Nearest, query: PoolQuery, clause: Clause | None) -> Pool:
     """The `fetch_k` nearest intents above the threshold, and the memories they own."""
     calibration = nearest.calibration(db, query.namespace)
     threshold = _threshold(query, calibration)
+    untrusted = query.untrusted
     hits = nearest.search(
-        db, query.namespace, query.vector, query.fetch_k, clause, _excluded(db, query)
+        db,
+        query.namespace,
+        query.vector,
+        query.fetch_k,
+        wanted(db, query.namespace, clause, untrusted=untrusted),
+        _excluded(db, query),
     )
     passed = hits.similarity >= (-np.inf if threshold is None else threshold)
     similarity = dict(zip(hits.ids[passed].tolist(), hits.similarity[passed].tolist(), strict=True))
-    members = _members(db, list(similarity), clause or ALWAYS)
+    members = _members(
+        db, list(similarity), live(clause, untrusted=untrusted), texts=clause is not None
+    )
     columns = list(zip(*members, strict=True)) or [()] * COLUMNS
     q_values = _numbers(columns[3], np.float64)
     if not np.isfinite(q_values).all():
@@ -87,15 +96,17 @@ def _excluded(db: Database, query: PoolQuery) -> Ids:
     return np.array([intent[0] for intent in known if intent is not None], dtype=np.int64)
 
 
-def _members(db: Database, intents: Sequence[int], clause: Clause) -> list[tuple[Any, ...]]:
-    """Numbers of the live memories of some intents, filtered again."""
-    join = "" if clause is ALWAYS else "JOIN experiences e ON e.seq = m.seq"
+def _members(
+    db: Database, intents: Sequence[int], clause: Clause, *, texts: bool
+) -> list[tuple[Any, ...]]:
+    """Numbers of the live memories of some intents; `texts`: the clause asks for metadata."""
+    join = "JOIN experiences e ON e.seq = m.seq" if texts else ""
     found: list[tuple[Any, ...]] = []
     for part in rows.batches(intents):
         found += db.execute(
             "SELECT m.id, m.seq, m.intent_id, m.q, m.updates, m.selections "
             f"FROM memories m {join} WHERE m.intent_id IN ({rows.marks(part)}) "
-            f"AND m.disabled = 0 AND {clause.sql}",
+            f"AND {clause.sql}",
             (*part, *clause.values),
         ).fetchall()
     return found

@@ -14,12 +14,12 @@ from langchain_memrl.types import Candidate
 
 def open_episode(db: Database, namespace: str, episode_id: str, now: str) -> int:
     """The episode's row number; the row is made where it is new."""
-    db.execute(
+    made = db.execute(
         "INSERT INTO episodes (namespace, episode_id, created_at) VALUES (?, ?, ?) "
-        "ON CONFLICT DO NOTHING",
+        "ON CONFLICT DO NOTHING RETURNING seq",
         (namespace, episode_id, now),
-    )
-    return episode_number(db, namespace, episode_id)
+    ).fetchone()
+    return episode_number(db, namespace, episode_id) if made is None else int(made[0])
 
 
 def episode_number(db: Database, namespace: str, episode_id: str) -> int:

@@ -12,6 +12,7 @@ from langchain_memrl.core.learning import q_step
 from langchain_memrl.errors import RewardConflictError
 from langchain_memrl.store.base import RewardEntry
 from langchain_memrl.store.database import Database
+from langchain_memrl.store.quarantine import review
 from langchain_memrl.store.recalls import early_reward, episode_number
 from langchain_memrl.store.rows import EVERY, batches, find_episode, marks, seal
 from langchain_memrl.types import Episode
@@ -62,6 +63,7 @@ def revise(
     db.execute("UPDATE q_history SET reward = ? WHERE episode = ?", (new, episode))
     for memory, _ in moved:
         replay(db, memory)
+    review(db, [memory for memory, _ in moved], learning)
     key = (entry.namespace, entry.episode_id)
     (count,) = db.execute(
         "SELECT count(*) FROM ledger WHERE namespace = ? AND episode_id = ? "

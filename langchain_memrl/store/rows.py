@@ -27,7 +27,7 @@ from langchain_memrl.store.encoding import (
 )
 from langchain_memrl.store.filter_sql import Clause
 from langchain_memrl.store.meta import fingerprint, next_change
-from langchain_memrl.types import Episode, Memory
+from langchain_memrl.types import Episode, Memory, Trust
 
 BATCH = 500
 EVERY = 2**62
@@ -40,7 +40,7 @@ DOCUMENT = "document"
 MEMORY_SQL = """
     SELECT m.id, m.namespace, i.text, e.lesson, e.trajectory, m.outcome, m.q, m.updates,
            m.selections, e.parents, e.derived_from, e.episode_id, m.source, m.trust,
-           m.created_at, e.updated_at, m.disabled, m.pinned, e.metadata, e.checksum
+           m.created_at, e.updated_at, m.disabled, m.pinned, e.metadata, m.writer, e.checksum
     FROM memories m JOIN experiences e ON e.seq = m.seq JOIN intents i ON i.id = m.intent_id
 """
 
@@ -68,7 +68,7 @@ def batches(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 def memory_checksum(row: Sequence[Any]) -> int:
     """The checksum of a row of `MEMORY_SQL`: all but the numbers and marks that come and go."""
-    return checksum(*row[:6], *row[9:16], row[18])
+    return checksum(*row[:6], *row[9:16], row[18], row[19])
 
 
 def seal(db: Database, seq: int) -> None:
@@ -88,7 +88,8 @@ def to_memory(row: tuple[Any, ...]) -> Memory:
     values = list(row[:-1])  # in the order of Memory's own fields
     values[9:11] = _ids(row[9]), _ids(row[10])
     values[14:16] = to_time(row[14]), to_time(row[15])
-    values[16:] = bool(row[16]), bool(row[17]), {} if row[18] == "{}" else json.loads(row[18])
+    values[16:18] = bool(row[16]), bool(row[17])
+    values[18] = {} if row[18] == "{}" else json.loads(row[18])
     return Memory(*values)
 
 
@@ -142,7 +143,7 @@ def checked_vector(id: int, namespace: str, blob: bytes, kept: int) -> Vector:
 
 
 def insert_memory(
-    db: Database, new: NewMemory, vector: Vector | None, q_init: float, now: str
+    db: Database, new: NewMemory, vector: Vector | None, q_init: float, trust: Trust, now: str
 ) -> None:
     """Write one memory, and its intent where that is new; a document comes without a vector."""
     if vector is None:
@@ -152,24 +153,29 @@ def insert_memory(
         intent_id = known[0] if known else _insert_intent(db, new, vector)
     (seq,) = db.execute(
         "INSERT INTO memories (id, namespace, intent_id, q_init, q, outcome, source, trust, "
-        "created_at) VALUES (?, ?, ?, ?, ?, ?, ?, 'trusted', ?) RETURNING seq",
-        (new.id, new.namespace, intent_id, q_init, q_init, new.outcome, new.source, now),
+        "writer, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq",
+        (
+            *(new.id, new.namespace, intent_id, q_init, q_init, new.outcome, new.source),
+            *(trust, new.writer, now),
+        ),
     ).fetchone()
     parents, metadata = json.dumps(new.parents or ()), json.dumps(new.metadata, ensure_ascii=False)
+    derived = json.dumps(new.derived_from)
     texts = (new.id, new.namespace, new.intent, new.lesson, new.trajectory, new.outcome)
-    origin = (parents, "[]", new.episode_id, new.source, "trusted", now, now)
+    origin = (parents, derived, new.episode_id, new.source, trust, now, now)
     db.execute(
         "INSERT INTO experiences (seq, episode_id, parents, derived_from, updated_at, "
-        "metadata, lesson, trajectory, checksum) VALUES (?, ?, ?, '[]', ?, ?, ?, ?, ?)",
+        "metadata, lesson, trajectory, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             seq,
             new.episode_id,
             parents,
+            derived,
             now,
             metadata,
             new.lesson,
             new.trajectory,
-            checksum(*texts, *origin, metadata),  # see `memory_checksum`
+            checksum(*texts, *origin, metadata, new.writer),  # see `memory_checksum`
         ),
     )
 

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from langchain_memrl.config import LearningConfig
+from langchain_memrl.config import LearningConfig, TrustConfig
 from langchain_memrl.reports import QChange, Stats
 from langchain_memrl.store import counters, inspection, ledger, meta, recalls, rows, writing
 from langchain_memrl.store.base import (
@@ -34,11 +34,11 @@ TEXTS = ("i.text", "e.lesson", "e.trajectory")
 class SqlStore(Upkeep):
     """`MemoryStore` over rows; a subclass says where they are and how vectors are found."""
 
-    def _prepare(self, learning: LearningConfig, seed: int | None) -> None:
+    def _prepare(self, learning: LearningConfig, trust: TrustConfig, seed: int | None) -> None:
         """Give a new bank its settings and its secret."""
         if not self._is_initialized():
             with self._rows.write() as db:
-                meta.initialize(db, learning, seed)
+                meta.initialize(db, learning, trust, seed)
 
     def _is_initialized(self) -> bool:
         with self._rows.read(doubted=True) as db:
@@ -50,6 +50,11 @@ class SqlStore(Upkeep):
         """See `MemoryStore.learning`."""
         with self._rows.read(doubted=True) as db:
             return meta.learning(db)
+
+    def trust(self) -> TrustConfig:
+        """See `MemoryStore.trust`."""
+        with self._rows.read(doubted=True) as db:
+            return meta.trust_rules(db)
 
     def configure(self, changes: Mapping[str, Any]) -> LearningConfig:
         """See `MemoryStore.configure`."""

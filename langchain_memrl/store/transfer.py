@@ -12,15 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from langchain_memrl.config import LearningConfig
 from langchain_memrl.errors import StoreCorruptError
-from langchain_memrl.store import rows
-from langchain_memrl.store.base import Fingerprint
+from langchain_memrl.store import meta, rows
 from langchain_memrl.store.counters import count_intents
 from langchain_memrl.store.database import Database
 from langchain_memrl.store.encoding import RESTORE, checksum, to_blob
 from langchain_memrl.store.jsonl import FORMAT, Line, encode
-from langchain_memrl.store.meta import next_change
 from langchain_memrl.store.revising import replay
 
 BATCH = 2000
@@ -36,11 +33,11 @@ DERIVED = {"checksum", "held_checksum", "open"}
 # --- export -------------------------------------------------------------------------------------
 
 
-def export_lines(
-    db: Database, learning: LearningConfig, fingerprint: Fingerprint | None
-) -> Iterator[Line]:
+def export_lines(db: Database) -> Iterator[Line]:
     """Every line of an export; the caller keeps one state of the database open meanwhile."""
-    header: Line = {"kind": "bank", "format": FORMAT, "learning": asdict(learning)}
+    fingerprint = meta.fingerprint(db)
+    header: Line = {"kind": "bank", "format": FORMAT}
+    header |= {"learning": asdict(meta.learning(db)), "trust": asdict(meta.trust_rules(db))}
     if fingerprint is not None:
         header["model"] = fingerprint.model
         header["dimension"] = fingerprint.probes.shape[1]
@@ -135,7 +132,7 @@ class Importer:
             known = rows.find_intent(db, row["namespace"], row["text"])
             if known is None:
                 row |= {
-                    "change": next_change(db),
+                    "change": meta.next_change(db),
                     "checksum": checksum(row["namespace"], row["vector"]),
                 }
             found[number] = known[0] if known else self._insert(db, "intents", row)

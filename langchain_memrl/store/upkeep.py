@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_memrl.errors import EmbeddingMismatchError, InputError, MemoryNotFoundError
-from langchain_memrl.store import changes, ledger, meta, reembedding, revising, rows
+from langchain_memrl.store import changes, ledger, meta, quarantine, reembedding, revising, rows
 from langchain_memrl.store.base import Export, Fingerprint, Progress, RewardEntry, Trial
 from langchain_memrl.store.database import Database, Rows
 from langchain_memrl.store.files import new_file
@@ -59,6 +59,12 @@ class Upkeep(ABC):
             if not changes.mark(db, namespace, id, name, value):
                 raise MemoryNotFoundError(f"there is no memory {id!r} in namespace {namespace!r}")
 
+    def release(self, namespace: str, id: str) -> None:
+        """See `MemoryStore.release`."""
+        with self._rows.write(namespace) as db:
+            if not quarantine.release(db, namespace, id):
+                raise MemoryNotFoundError(f"there is no memory {id!r} in namespace {namespace!r}")
+
     def useless(self, namespace: str, max_q: float, min_updates: int) -> tuple[str, ...]:
         """See `MemoryStore.useless`."""
         with self._rows.read() as db:
@@ -74,7 +80,7 @@ class Upkeep(ABC):
         with new_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
             with self._rows.snapshot() as db:
                 total, done = count_rows(db) + 2, 0
-                for line in export_lines(db, meta.learning(db), meta.fingerprint(db)):
+                for line in export_lines(db):
                     file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
                     done += 1
                     if progress is not None and (done % 1000 == 0 or done == total):
@@ -114,6 +120,7 @@ class Upkeep(ABC):
                 raise EmbeddingMismatchError(f"{error}; or import into a new bank") from error
             if not db.execute("SELECT 1 FROM episodes LIMIT 1").fetchone():
                 meta.save_learning(db, export.learning)
+                meta.save_trust(db, export.trust)
                 return
             low, high = meta.learning(db).reward_range
             if not low <= export.lowest <= export.highest <= high:

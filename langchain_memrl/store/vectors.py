@@ -13,7 +13,7 @@ from langchain_memrl.errors import StoreCorruptError, StoreError
 from langchain_memrl.store.base import Vector
 from langchain_memrl.store.coarse import Codes, LargeIndex, read_codes, write_codes
 from langchain_memrl.store.database import Database
-from langchain_memrl.store.eligible import eligible
+from langchain_memrl.store.eligible import owners
 from langchain_memrl.store.encoding import RESTORE, to_blob
 from langchain_memrl.store.files import sync_folder
 from langchain_memrl.store.filter_sql import Clause
@@ -70,7 +70,8 @@ class VectorCache:
         index = self._indexes.get(namespace)
         if index is None:
             return Hits(np.empty(0, dtype=np.int64), np.empty(0))
-        hits = index.search(query, limit + excluded.size, eligible(db, namespace, clause))
+        allowed = None if clause is None else owners(db, namespace, clause)
+        hits = index.search(query, limit + excluded.size, allowed)
         if not excluded.size:
             return hits
         others = ~np.isin(hits.ids, excluded)

@@ -7,6 +7,7 @@ from langchain_memrl.errors import MemoryNotFoundError, WriteConflictError
 from langchain_memrl.store.base import HeldAnswer, NewMemory, Vector
 from langchain_memrl.store.database import Database
 from langchain_memrl.store.encoding import check, checksum, digest, to_blob, to_vector
+from langchain_memrl.store.quarantine import first_trust
 from langchain_memrl.store.recalls import episode_number, open_episode, row_numbers
 from langchain_memrl.store.rows import find_episode, insert_memory
 
@@ -15,8 +16,10 @@ def remember(
     db: Database, new: NewMemory, vector: Vector, learning: LearningConfig, now: str
 ) -> str:
     """Write an episode's memory once; the id of the one that stands is returned."""
+    origin = (new.writer, new.trusted, new.derived_from)
     content = digest(
-        new.intent, new.lesson, new.trajectory, new.outcome, new.source, dict(new.metadata)
+        *(new.intent, new.lesson, new.trajectory, new.outcome, new.source, dict(new.metadata)),
+        *(() if origin == ("", None, ()) else (origin,)),
     )
     row = db.execute(
         "SELECT memory_id, digest FROM ledger "
@@ -37,9 +40,11 @@ def remember(
         return str(row[0])
     known = find_episode(db, new.namespace, new.episode_id)
     open_episode(db, new.namespace, new.episode_id, now)
-    if new.parents is None and known is not None and known.memory_ids:
-        new = replace(new, parents=known.memory_ids)
-    insert_memory(db, new, vector, learning.q_init, now)
+    shown = () if known is None else known.memory_ids
+    if new.parents is None and shown:
+        new = replace(new, parents=shown)
+    trust = first_trust(db, new, (*shown, *(new.parents or ())))
+    insert_memory(db, new, vector, learning.q_init, trust, now)
     db.execute(
         "INSERT INTO ledger (namespace, episode_id, operation, memory_id, digest, created_at) "
         "VALUES (?, ?, 'remember', ?, ?, ?)",
@@ -68,8 +73,8 @@ def hold(
     texts, blob = (answer.intent, answer.trajectory), to_blob(vector)
     db.execute(
         "UPDATE episodes SET held_intent = ?, held_trajectory = ?, held_vector = ?, "
-        "held_checksum = ? WHERE seq = ?",
-        (*texts, blob, checksum(*texts, blob), number),
+        "held_checksum = ?, held_writer = ? WHERE seq = ?",
+        (*texts, blob, checksum(*texts, blob), answer.writer, number),
     )
     if known is not None and known.reward is not None:
         write_held(db, answer.namespace, answer.episode_id, answer.raw_id, learning, now)
@@ -84,9 +89,9 @@ def write_held(
     now: str,
 ) -> None:
     """Write the held answer verbatim, without a lesson, unless a memory was written already."""
-    intent, trajectory, blob, kept = db.execute(
-        "SELECT held_intent, held_trajectory, held_vector, held_checksum FROM episodes "
-        "WHERE seq = ?",
+    intent, trajectory, blob, kept, writer = db.execute(
+        "SELECT held_intent, held_trajectory, held_vector, held_checksum, held_writer "
+        "FROM episodes WHERE seq = ?",
         (episode_number(db, namespace, episode_id),),
     ).fetchone()
     known = find_episode(db, namespace, episode_id)
@@ -104,6 +109,7 @@ def write_held(
         parents=known.memory_ids,
         source="agent",
         metadata={},
+        writer=writer,
     )
     remember(db, raw, to_vector(blob), learning, now)
 

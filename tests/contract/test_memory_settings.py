@@ -75,6 +75,7 @@ def test_open_takes_the_documented_arguments():
         "embeddings": None,
         "namespace": "default",
         "learning": None,
+        "trust": None,
         "create": True,
         "read_only": False,
         "seed": None,

@@ -305,3 +305,19 @@ def test_one_episode_costs_at_most_one_more_model_call(form, retriever, bank):
     open_model = ScriptedChatModel(responses=["an answer"])
     run(form, create_memrl_graph(open_model, retriever, evaluator=lambda state: None), ask())
     assert len(open_model.calls) == 1
+
+
+# --- on whose behalf ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reward", [1.0, None], ids=["at once", "later"])
+def test_what_a_run_writes_names_the_user_it_was_for(form, retriever, bank, reward):
+    loop = in_parent(loop_of(retriever, evaluator=lambda state: reward).compile())
+    about = {"memrl_episode_id": "job", "memrl_writer": "user 7"}
+    run(form, loop, ask(), {"metadata": about})
+    if reward is None:
+        bank.reinforce("job", reward=1.0)
+    assert [one.writer for one in written(bank)] == ["user 7"]
+    run(form, loop, ask("another task"))
+    if reward is not None:
+        assert {one.writer for one in written(bank)} == {"", "user 7"}

@@ -194,3 +194,9 @@ def test_without_a_verdict_the_id_comes_with_the_result(form, bank, retriever):
 def test_an_episode_of_nobody_is_still_an_error(bank):
     with pytest.raises(EpisodeError):
         bank.reinforce("nobody", reward=1.0)
+
+
+def test_what_a_run_writes_names_the_user_it_was_for(form, bank, retriever):
+    agent = agent_of(retriever, scripted(ANSWER))
+    run(form, agent, ask(), {"metadata": {"memrl_writer": "user 7"}})
+    assert [one.writer for one in written(bank)] == ["user 7"]

@@ -1,16 +1,32 @@
 """Where a bank is: a connection string, and the schema of the database that holds it."""
 
 import re
-from typing import NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from langchain_memrl.errors import ConfigError
 
 DEFAULT_SCHEMA = "memrl"
+SCHEMA_OPTION = "schema="
 SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+DEFAULTS = {
+    "application_name": "langchain-memrl",
+    "connect_timeout": "10",
+    # A server that vanished without a word is noticed within a minute.
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+"""What a connection string may say otherwise."""
+UNREADABLE = (
+    "the PostgreSQL location cannot be read; expected "
+    "postgresql://user:password@host:5432/database?schema=memrl, special characters "
+    "percent-encoded"
+)
 
 
 class Address(NamedTuple):
@@ -36,23 +52,24 @@ def parse_address(location: str) -> Address:
     Raises:
         ConfigError: It is no connection string, or the schema's name is unusable.
     """
-    parts = urlsplit(location)
-    options = parse_qsl(parts.query, keep_blank_values=True)
-    schema = dict(options).get("schema", DEFAULT_SCHEMA)
+    start, _, query = location.partition("?")
+    options = query.split("&") if query else []
+    chosen = [part for part in options if part.startswith(SCHEMA_OPTION)]
+    schema = unquote(chosen[-1].removeprefix(SCHEMA_OPTION)) if chosen else DEFAULT_SCHEMA
     if not SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
         raise ConfigError(
             f"the schema is {schema!r}; expected small letters, digits and underscores, at most "
             "63, not beginning with a digit or pg_"
         )
-    query = urlencode([(name, value) for name, value in options if name != "schema"])
-    conninfo = urlunsplit(parts._replace(query=query))
+    rest = "&".join(part for part in options if part not in chosen)
     try:
-        known = conninfo_to_dict(conninfo)
-    except psycopg.ProgrammingError:
-        raise ConfigError(
-            "the PostgreSQL location cannot be read; expected "
-            "postgresql://user:password@host:5432/database, special characters percent-encoded"
-        ) from None
+        known = conninfo_to_dict(f"{start}?{rest}" if rest else start)
+    except psycopg.ProgrammingError:  # whose text may quote the password
+        raise ConfigError(UNREADABLE) from None
+    if not all(port.isdecimal() for port in str(known.get("port") or "0").split(",")):
+        raise ConfigError(UNREADABLE)
+    settings: dict[str, Any] = {**DEFAULTS, **known, "client_encoding": "UTF8"}
+    conninfo = make_conninfo(**settings)
     host = known.get("host") or known.get("hostaddr") or "localhost"
     port = f":{known['port']}" if known.get("port") else ""
     name = known.get("dbname") or known.get("user") or ""

@@ -17,6 +17,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 HINT = re.compile(r"\+(?=(?:m\.)?namespace\b)")
 STREAMED_ROWS = 500
+NEW_INTENT = "INSERT INTO intents "
 
 
 class PostgresDialect:
@@ -67,13 +68,17 @@ class PostgresConnection:
     def __init__(self, connection: Connection) -> None:
         self.raw = connection
         """The driver's own connection."""
+        self.has_new_intents = False
+        """Whether intents were added through it."""
 
     def execute(self, sql: str, values: Sequence[Any] = (), /) -> Cursor:
         """See `Database.execute`."""
+        self.has_new_intents |= sql.startswith(NEW_INTENT)
         return self.raw.execute(translated_sql(sql), values)
 
     def executemany(self, sql: str, values: Iterable[Sequence[Any]], /) -> None:
         """See `Database.executemany`."""
+        self.has_new_intents |= sql.startswith(NEW_INTENT)
         with self.raw.cursor() as cursor:
             cursor.executemany(translated_sql(sql), values)
 

@@ -7,15 +7,17 @@ anybody out, and what a broken build left behind is noticed and built again.
 
 import hashlib
 import logging
+import os
 import threading
+import time
 from contextlib import suppress
 
 import psycopg
 from psycopg import sql
 
+from langchain_memrl.errors import StoreError
 from langchain_memrl.store.database import Database
 from langchain_memrl.store.postgres.connection import Connection, PostgresConnection
-from langchain_memrl.store.postgres.faults import told
 from langchain_memrl.store.postgres.server import Server
 
 logger = logging.getLogger("langchain_memrl")
@@ -24,6 +26,10 @@ LARGE_NUMBERS = 8_000_000
 """From so many numbers on (20,000 intents of 384) a namespace gets a graph."""
 MOST_FULL, MOST_HALF = 2000, 4000
 """Up to how many dimensions pgvector makes graphs: of float32, and of float16 numbers."""
+CLOSE_SECONDS = 5.0
+KNOWN_SECONDS = 30.0
+"""So long what was found out about a namespace is believed: a search stays right without it."""
+MOST_KNOWN = 10_000
 
 
 def kind_of(dimension: int) -> str:
@@ -44,6 +50,9 @@ class Graphs:
         """Use graphs, or none where everything is to be searched exactly."""
         self._server = server
         self._exact = exact
+        self._process = os.getpid()
+        self._is_closed = False
+        self._known: dict[tuple[str, int], tuple[bool, float]] = {}
         self._building: threading.Thread | None = None
         self._connection: Connection | None = None
 
@@ -51,10 +60,15 @@ class Graphs:
         """Whether a namespace has a graph; a large one that has none gets one."""
         if self._exact or dimension > MOST_HALF:
             return False
+        known, until = self._known.get((namespace, dimension), (False, 0.0))
+        if time.monotonic() < until:
+            return known
         size, valid = self._state(db, namespace, dimension)
-        if valid is None and size * dimension < LARGE_NUMBERS:
-            return False
-        if not valid and not self._server.read_only:
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[namespace, dimension] = bool(valid), time.monotonic() + KNOWN_SECONDS
+        is_wanted = size * dimension >= LARGE_NUMBERS or valid is False
+        if is_wanted and not valid and not self._server.read_only:
             self._build_later(namespace, dimension)
         return bool(valid)
 
@@ -83,8 +97,9 @@ class Graphs:
         """Build in a thread; what goes wrong is told, and tried again by a later recall."""
         try:
             self.build(namespace, dimension)
-        except psycopg.Error as error:
-            logger.warning("a vector graph was not built (%s); searches stay exact", told(error))
+        except (psycopg.Error, StoreError) as error:
+            if not self._is_closed:
+                logger.warning("a vector graph was not built (%s); searches stay exact", error)
 
     def build(self, namespace: str, dimension: int) -> None:
         """Build the graph of a namespace, unless it is there or somebody builds it."""
@@ -100,6 +115,7 @@ class Graphs:
                         _create(raw, name, namespace, dimension)
             finally:
                 self._connection = None
+                self._known.pop((namespace, dimension), None)
 
     def build_all(self, dimension: int) -> None:
         """Build what is missing, for every large namespace, now."""
@@ -124,11 +140,19 @@ class Graphs:
             db.execute(f'DROP INDEX "{name}"')
 
     def close(self) -> None:
-        """Stop building. What is left of it is noticed by the next recall."""
-        connection = self._connection
+        """Stop building. What is left of it is noticed by the next recall.
+
+        A forked child leaves its parent's alone.
+        """
+        if os.getpid() != self._process:
+            return
+        self._is_closed = True
+        connection, building = self._connection, self._building
         if connection is not None:
             with suppress(psycopg.Error):
-                connection.cancel_safe(timeout=5)
+                connection.cancel_safe(timeout=CLOSE_SECONDS)
+        if building is not None:
+            building.join(CLOSE_SECONDS)
 
 
 def _create(raw: Connection, name: str, namespace: str, dimension: int) -> None:

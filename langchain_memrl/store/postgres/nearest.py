@@ -16,8 +16,7 @@ from langchain_memrl.core.scoring import cosines
 from langchain_memrl.core.selection import nearest
 from langchain_memrl.store.base import Vector
 from langchain_memrl.store.database import Database
-from langchain_memrl.store.eligible import some_disabled
-from langchain_memrl.store.filter_sql import ALWAYS, Clause
+from langchain_memrl.store.filter_sql import Clause
 from langchain_memrl.store.index import FLOAT32_SLACK, Hits, Ids
 from langchain_memrl.store.postgres.connection import Connection, numbers, translated_sql
 from langchain_memrl.store.postgres.graphs import Graphs, kind_of
@@ -49,8 +48,6 @@ class PgVectors:
         excluded: Ids,
     ) -> Hits:
         """See `Nearest.search`."""
-        if clause is None and some_disabled(db, namespace):
-            clause = ALWAYS
         rest = _Rest(clause, excluded)
         if self._graphs.covers(db, namespace, query.size):
             found = _walk(db, namespace, query, SPARE * limit, rest)
@@ -68,7 +65,7 @@ class _Rest:
         if clause is not None:
             self.sql = (
                 " AND EXISTS (SELECT 1 FROM memories m JOIN experiences e ON e.seq = m.seq "
-                f"WHERE m.intent_id = v.id AND m.disabled = 0 AND {clause.sql})"
+                f"WHERE m.intent_id = v.id AND {clause.sql})"
             )
             self.values = clause.values
         if excluded.size:
@@ -109,14 +106,19 @@ def _walk(db: Database, namespace: str, query: Vector, limit: int, rest: _Rest) 
     """
     raw: Connection = db.raw  # type: ignore[attr-defined]
     kind = kind_of(query.size)
-    statement = (
+    statement = translated_sql(
         "SELECT i.id, i.namespace, i.vector, i.checksum FROM ("
         f"SELECT v.id FROM intent_vectors v WHERE v.namespace = ?{rest.sql} "
         f"ORDER BY (v.embedding::{kind}) <#> ?::{kind} LIMIT ?) near "
         "JOIN intents i ON i.id = near.id ORDER BY i.id"
     )
-    with raw.transaction(), psycopg.ClientCursor(raw) as cursor:
-        cursor.execute(f"SET LOCAL hnsw.ef_search = {min(EF_MOST, max(EF_SEARCH, limit))}")
-        cursor.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
-        values = (namespace, *rest.values, numbers(query), limit)
-        return cursor.execute(translated_sql(statement), values).fetchall()
+    effort = min(EF_MOST, max(EF_SEARCH, limit))
+    with psycopg.ClientCursor(raw) as cursor:
+        cursor.execute(
+            f"SET LOCAL hnsw.ef_search = {effort}; "
+            f"SET LOCAL hnsw.iterative_scan = relaxed_order; {statement}",
+            (namespace, *rest.values, numbers(query), limit),
+        )
+        while cursor.nextset():
+            pass
+        return cursor.fetchall()

@@ -14,9 +14,10 @@ from langchain_memrl.errors import (
 )
 from langchain_memrl.store import counters
 from langchain_memrl.store.meta import get_meta, set_meta
-from langchain_memrl.store.postgres.connection import PostgresConnection
+from langchain_memrl.store.postgres.connection import Connection, PostgresConnection
 
 FORMAT = "format"
+EXTENSION = "vector"
 TRIGGER = re.compile(r"(\w+) (AFTER|BEFORE) (\w+)( OF [\w, ]+)? ON (\w+)(?: WHEN (.+))?", re.DOTALL)
 
 TEXT = 'TEXT COLLATE "C"'
@@ -56,10 +57,12 @@ TABLES = (
         outcome {TEXT} NOT NULL,
         source {TEXT} NOT NULL,
         trust {TEXT} NOT NULL,
+        writer {TEXT} NOT NULL DEFAULT '',
         created_at {TEXT} NOT NULL)""",
     "CREATE INDEX memories_intent ON memories (intent_id)",
     "CREATE INDEX memories_namespace ON memories (namespace, seq)",
-    "CREATE INDEX memories_disabled ON memories (namespace) WHERE disabled = 1",
+    "CREATE INDEX memories_hidden ON memories (namespace) "
+    "WHERE disabled = 1 OR trust = 'untrusted'",
     f"""CREATE TABLE experiences (
         seq BIGINT PRIMARY KEY REFERENCES memories (seq) ON DELETE CASCADE,
         episode_id {TEXT} NOT NULL,
@@ -79,6 +82,7 @@ TABLES = (
         held_trajectory {TEXT},
         created_at {TEXT} NOT NULL,
         held_checksum BIGINT,
+        held_writer {TEXT} NOT NULL DEFAULT '',
         open INTEGER NOT NULL DEFAULT 0,
         UNIQUE (namespace, episode_id))""",
     "CREATE INDEX episodes_open ON episodes (namespace, seq) WHERE open = 1",
@@ -135,7 +139,7 @@ TABLES = (
 
 
 def m001_first_schema(db: PostgresConnection) -> None:
-    """All of what SQLite's format 3 holds."""
+    """All of what SQLite's format 4 holds."""
     for statement in (*TABLES, *_triggers()):
         db.execute(statement)
 
@@ -158,6 +162,20 @@ def _triggers() -> Iterator[str]:
         yield (
             f"CREATE TRIGGER {name} {when} {event}{columns or ''} ON {table} FOR EACH ROW "
             f"{f'WHEN ({condition})' if condition else ''} EXECUTE FUNCTION {name}()"
+        )
+
+
+def check_encoding(raw: Connection, place: str) -> None:
+    """Refuse a database that cannot keep every text.
+
+    Raises:
+        StoreError: It is not in UTF-8.
+    """
+    encoding = raw.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise StoreError(
+            f"{place} keeps texts as {encoding}; a bank needs UTF8: "
+            "CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
         )
 
 
@@ -216,10 +234,11 @@ def make_schema(db: PostgresConnection, schema: str) -> None:
     Raises:
         StoreError: The server does not have pgvector.
     """
-    db.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+    if not db.execute("SELECT 1 FROM pg_namespace WHERE nspname = ?", (schema,)).fetchone():
+        db.execute(f'CREATE SCHEMA "{schema}"')  # even IF NOT EXISTS takes the right to make one
     if extension_schema(db) is None:
-        sql = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
-        if db.execute(sql).fetchone() is None:
+        sql = "SELECT 1 FROM pg_available_extensions WHERE name = ?"
+        if db.execute(sql, (EXTENSION,)).fetchone() is None:
             raise StoreError(
                 "this PostgreSQL server lacks pgvector; install it there "
                 "(Debian: postgresql-18-pgvector), or choose a server that has it"
@@ -231,6 +250,7 @@ def extension_schema(db: PostgresConnection) -> str | None:
     """The schema that pgvector is installed in, or None."""
     row = db.execute(
         "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace "
-        "WHERE e.extname = 'vector'"
+        "WHERE e.extname = ?",
+        (EXTENSION,),
     ).fetchone()
     return None if row is None else str(row[0])

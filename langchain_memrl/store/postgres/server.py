@@ -7,13 +7,11 @@ its lock before it reads, so that what it reads is what its predecessor left.
 
 import hashlib
 import os
-import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from weakref import WeakKeyDictionary
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any
 
 import psycopg
-from psycopg_pool import ConnectionPool
 
 from langchain_memrl.errors import StoreError, StoreNotFoundError
 from langchain_memrl.store.database import Database
@@ -27,8 +25,10 @@ from langchain_memrl.store.postgres.connection import (
     numbers,
 )
 from langchain_memrl.store.postgres.faults import translated
+from langchain_memrl.store.postgres.pool import Pool
 from langchain_memrl.store.postgres.schema import (
     MIGRATIONS,
+    check_encoding,
     check_readable,
     extension_schema,
     make_schema,
@@ -38,10 +38,13 @@ from langchain_memrl.store.postgres.schema import (
 
 WAIT_SECONDS = 30.0
 MOST_CONNECTIONS = 16
-FRESH_SECONDS = 1.0
-"""A connection that worked so recently is not asked again whether it still does."""
-SEVERAL_STATES = psycopg.IsolationLevel.READ_COMMITTED
-ONE_STATE = psycopg.IsolationLevel.REPEATABLE_READ
+SEVERAL_STATES = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+ONE_STATE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+SETTINGS = """
+    SET search_path TO {path}; SET lock_timeout TO {milliseconds};
+    SET extra_float_digits TO 1; SET jit TO off; SET default_transaction_read_only TO {read_only}
+"""
+"""What a role or a database may have set otherwise."""
 
 
 class Server:
@@ -62,23 +65,12 @@ class Server:
         self._has_model = False
         self._path = ""
         self._make(create=create)
-        self._pool = ConnectionPool(
-            address.conninfo,
-            kwargs={"autocommit": True},
-            min_size=1,
-            max_size=MOST_CONNECTIONS,
-            timeout=WAIT_SECONDS,
-            configure=self._configure,
-            check=_check,
-            reset=_note_use,
-            name="memrl",
-            open=True,
-        )
+        self._pool = Pool(self._connect, MOST_CONNECTIONS, WAIT_SECONDS)
 
     def _make(self, *, create: bool) -> None:
         """Look at the schema, on a connection of its own, and bring it up to date."""
-        with self._translate(), psycopg.connect(self.address.conninfo, autocommit=True) as raw:
-            self._configure(raw)
+        with self._translate(), self._connect() as raw:
+            check_encoding(raw, self.place)
             db, schema = PostgresConnection(raw), self.address.schema
             version = version_of(db, schema, self.place)
             if version < len(MIGRATIONS):
@@ -93,14 +85,25 @@ class Server:
                     migrate(db, version_of(db, schema, self.place))
             self._path = f'"{schema}", "{extension_schema(db) or "public"}"'
 
-    def _configure(self, raw: Connection) -> None:
-        """Prepare a new connection."""
-        path = self._path or f'"{self.address.schema}", public'
-        raw.execute(f"SET search_path TO {path}")
-        raw.execute(f"SET lock_timeout TO '{WAIT_SECONDS:g}s'")
-        if self.read_only:
-            raw.execute("SET default_transaction_read_only TO on")
+    def _connect(self) -> Connection:
+        """A new connection, prepared."""
+        raw = psycopg.connect(self.address.conninfo, autocommit=True)
         raw.adapters.register_dumper(bool, BoolAsNumber)
+        try:
+            self._configure(raw)
+        except BaseException:
+            raw.close()
+            raise
+        return raw
+
+    def _configure(self, raw: Connection) -> None:
+        raw.execute(
+            SETTINGS.format(
+                path=self._path or f'"{self.address.schema}", public',
+                milliseconds=round(1000 * WAIT_SECONDS),
+                read_only="on" if self.read_only else "off",
+            )
+        )
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -114,13 +117,8 @@ class Server:
     @contextmanager
     def one_state(self, *, doubted: bool = False) -> Iterator[PostgresConnection]:
         """See `Rows.one_state`."""
-        with self.read() as db:
-            db.raw.isolation_level, db.raw.read_only = ONE_STATE, True
-            try:
-                with db.raw.transaction():
-                    yield db
-            finally:
-                db.raw.isolation_level, db.raw.read_only = None, None
+        with self.read() as db, self._transaction(db, ONE_STATE):
+            yield db
 
     def snapshot(self) -> AbstractContextManager[PostgresConnection]:
         """See `Rows.snapshot`."""
@@ -132,14 +130,12 @@ class Server:
     def write(self, *namespaces: str) -> Iterator[PostgresConnection]:
         """See `Rows.write`. A bank that has no embedding model yet is written as a whole."""
         with self.alone() as db:
-            db.raw.isolation_level = SEVERAL_STATES
-            try:
-                with db.raw.transaction():
-                    self._take_turn(db, namespaces)
-                    yield db
+            if not (namespaces and self._knows_model(db)):
+                namespaces = ()
+            with self._transaction(db, SEVERAL_STATES, *self._turn(namespaces)):
+                yield db
+                if db.has_new_intents:
                     self.copy_vectors(db, namespaces)
-            finally:
-                db.raw.isolation_level = None
 
     def copy_vectors(self, db: Database, namespaces: tuple[str, ...]) -> None:
         """Give new intents (their ids only grow) their place among the vectors that are searched.
@@ -159,14 +155,14 @@ class Server:
                 [(id, space, numbers(to_vector(blob))) for id, space, blob in found.fetchall()],
             )
 
-    def _take_turn(self, db: PostgresConnection, namespaces: tuple[str, ...]) -> None:
-        if namespaces and self._knows_model(db):
-            keys = sorted(self._key("namespace", name) for name in namespaces)
-            locks = ", ".join(["pg_advisory_xact_lock(?)"] * len(keys))
-            shared = "pg_advisory_xact_lock_shared(?)"
-            db.execute(f"SELECT {shared}, {locks}", (self._key("bank"), *keys))
-        else:
-            self._lock(db, "bank")
+    def _turn(self, namespaces: tuple[str, ...]) -> Iterator[str]:
+        """The locks of these namespaces; none named: of the whole bank."""
+        if not namespaces:
+            yield f"pg_advisory_xact_lock({self._key('bank')})"
+            return
+        yield f"pg_advisory_xact_lock_shared({self._key('bank')})"
+        for key in sorted(self._key("namespace", name) for name in namespaces):
+            yield f"pg_advisory_xact_lock({key})"
 
     def _knows_model(self, db: PostgresConnection) -> bool:
         """Whether the bank has its embedding model, which it keeps from then on."""
@@ -185,12 +181,8 @@ class Server:
     def dedicated(self) -> Iterator[Connection]:
         """A connection of its own, for what takes long."""
         self.check_open()
-        with (
-            self._translate(),
-            psycopg.connect(self.address.conninfo, autocommit=True) as raw,
-        ):
-            self._configure(raw)
-            raw.execute("SET lock_timeout TO 0")
+        with self._translate(), self._connect() as raw:
+            raw.execute("SET lock_timeout TO 0; SET statement_timeout TO 0")
             yield raw
 
     def try_lock(self, db: PostgresConnection, *parts: str) -> bool:
@@ -207,6 +199,34 @@ class Server:
         text = "\0".join((self.address.schema if parts != ("schema",) else "", *parts))
         digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
         return int.from_bytes(digest, "big", signed=True)
+
+    @contextmanager
+    def _transaction(self, db: PostgresConnection, begin: str, *locks: str) -> Iterator[None]:
+        """One transaction; it begins, and gets its locks, in one round trip.
+
+        Raises:
+            StoreError: The connection looks elsewhere: what was set for it was set for another one.
+        """
+        try:
+            cursor = db.raw.execute(f"{begin}; SELECT {', '.join(('current_schema()', *locks))}")
+            while cursor.nextset():
+                pass
+            self._check_schema(cursor.fetchone())
+            yield
+            ended = db.raw.execute("COMMIT").statusmessage
+        except BaseException:
+            with suppress(psycopg.Error):
+                db.raw.execute("ROLLBACK")
+            raise
+        if ended != "COMMIT":
+            raise StoreError(f"{self.place}: a statement failed; nothing of this call was written")
+
+    def _check_schema(self, found: tuple[Any, ...] | None) -> None:
+        if found is None or found[0] != self.address.schema:
+            raise StoreError(
+                f"{self.place}: a connection pooler mixes up sessions; let it keep one server "
+                "connection per session (PgBouncer: pool_mode = session), or connect directly"
+            )
 
     # --- open and closed ------------------------------------------------------------------------
 
@@ -227,18 +247,4 @@ class Server:
             self._pool.close()
 
     def _translate(self) -> AbstractContextManager[None]:
-        return translated(self.place, WAIT_SECONDS)
-
-
-_used: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
-
-
-def _note_use(raw: Connection) -> None:
-    """Remember that a connection has just worked."""
-    _used[raw] = time.monotonic()
-
-
-def _check(raw: Connection) -> None:
-    """Ask a connection that was idle whether the server still answers."""
-    if time.monotonic() - _used.get(raw, -FRESH_SECONDS) >= FRESH_SECONDS:
-        ConnectionPool.check_connection(raw)
+        return translated(self.place)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from langchain_memrl.config import LearningConfig
+from langchain_memrl.config import LearningConfig, TrustConfig
 from langchain_memrl.errors import InputError, StoreCorruptError
 from langchain_memrl.reports import Verification
 from langchain_memrl.store import counters, inspection, reembedding, rows
@@ -39,6 +39,7 @@ class PostgresStore(SqlStore):
         location: str,
         *,
         learning: LearningConfig | None = None,
+        trust: TrustConfig | None = None,
         create: bool = True,
         read_only: bool = False,
         exact: bool = False,
@@ -49,6 +50,7 @@ class PostgresStore(SqlStore):
         Args:
             location: `postgresql://user:password@host/database?schema=memrl`.
             learning: Settings for a new bank.
+            trust: Its rules of trust.
             create: Whether a missing bank is made.
             read_only: Open without writing.
             exact: Whether large namespaces are searched exactly too.
@@ -62,7 +64,7 @@ class PostgresStore(SqlStore):
         self._nearest = PgVectors(self._graphs)
         self._end = weakref.finalize(self, _close, self._server, self._graphs)
         if not read_only:
-            self._prepare(learning or LearningConfig(), None)
+            self._prepare(learning or LearningConfig(), trust or TrustConfig(), None)
 
     def _commit(self, namespaces: Iterable[str], work: Callable[[Database], R]) -> R:
         with self._server.write(*namespaces) as db:
