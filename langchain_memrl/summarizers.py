@@ -34,6 +34,7 @@ class Attempt:
         outcome: `"success"`, `"failure"` or `"unknown"`.
         reward: The reward it got.
         fence_key: The bank's random key; prompts that quote the texts make their fence from it.
+            None takes a key of the summariser's own, so that no two processes write the same fence.
     """
 
     intent: str = field(repr=False)
@@ -41,7 +42,7 @@ class Attempt:
     answer: str = field(repr=False)
     outcome: Outcome
     reward: float | None
-    fence_key: bytes = field(default=b"", repr=False, compare=False)
+    fence_key: bytes | None = field(default=None, repr=False, compare=False)
 
 
 Summarizer = Callable[[Attempt], str | Awaitable[str | None] | None]
@@ -85,7 +86,7 @@ class LLMSummarizer:
             "unknown": prompts.LESSON_UNKNOWN,
         }[attempt.outcome]
         record = prompts.LESSON_RECORD.format(intent=attempt.intent, trajectory=attempt.trajectory)
-        key = attempt.fence_key or self._key
+        key = self._key if attempt.fence_key is None else attempt.fence_key
         quoted = quote("record", record, key, prompts.LESSON_INTRO)
         reward = prompts.LESSON_REWARD.format(reward=attempt.reward)
         return [

@@ -13,8 +13,15 @@ from langchain_memrl.errors import StoreError
 
 
 def private_file(path: Path) -> FileIO:
-    """An open file that only its owner may read; it is made where it is missing."""
-    return FileIO(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "r+", closefd=True)
+    """An open file that only its owner may read; it is made where it is missing.
+
+    A link in its place is not followed: whoever put it there chose what would be written.
+
+    Raises:
+        OSError: It cannot be opened, or is a link.
+    """
+    flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+    return FileIO(os.open(path, flags, 0o600), "r+", closefd=True)
 
 
 def make_file(path: Path) -> None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from langchain_memrl.errors import InputError
+from langchain_memrl.inputs import told
 from langchain_memrl.store.filter_sql import (
     ALWAYS,
     NEVER,
@@ -70,43 +71,49 @@ class _Compiler:
         if not isinstance(value, Mapping):
             return self._term(key, "$eq", value)
         if not value:
-            raise InputError(f"the filter on {key!r} is empty; expected an operator of {OPERATORS}")
+            raise InputError(
+                f"the filter on {told(key)} is empty; expected an operator of {OPERATORS}"
+            )
         return _join("AND", [self._term(key, operator, item) for operator, item in value.items()])
 
     def _term(self, key: Any, operator: Any, value: Any) -> Clause:
         self._terms += 1
         if self._terms > MAX_TERMS:
             raise InputError(f"the filter has more than {MAX_TERMS} terms")
-        if operator not in OPERATORS:
-            raise InputError(
-                f"unknown operator {operator!r} on {key!r}; expected one of {OPERATORS}"
-            )
         segments = key.split(".") if isinstance(key, str) else [""]
         if not all(SEGMENT.fullmatch(segment) for segment in segments):
             raise InputError(
-                f"filter key {key!r}; expected letters, digits and underscores, segments joined "
-                "by '.'"
+                f"filter key {told(key)}; expected letters, digits and underscores, segments "
+                "joined by '.'"
+            )
+        if operator not in OPERATORS:
+            raise InputError(
+                f"unknown operator {told(operator)} on {key!r}; expected one of {OPERATORS}"
             )
         clause = self._positive(key, segments, operator, value)
         negative = operator in ("$ne", "$nin") or (operator == "$exists" and not value)
         return Clause(f"({clause.sql} IS NOT TRUE)", clause.values) if negative else clause
 
+    @staticmethod
+    def _value(key: str, value: Any) -> Any:
+        return _time(key, _scalar(key, value)) if key == "created_at" else _scalar(key, value)
+
     def _positive(self, key: str, segments: Sequence[str], operator: str, value: Any) -> Clause:
         """A term, without its negation."""
         if operator == "$exists":
             if not isinstance(value, bool):
-                raise InputError(f"$exists on {key!r} needs True or False, got {value!r}")
+                raise InputError(f"$exists on {key!r} needs True or False, got {told(value)}")
             return ALWAYS if key in COLUMNS else self._syntax.has(segments)
         if operator in ("$in", "$nin"):
             if not isinstance(value, Sequence) or isinstance(value, str):
                 raise InputError(f"{operator} on {key!r} needs a list, got {type(value).__name__}")
             if len(value) > MAX_TERMS:
                 raise InputError(f"{operator} on {key!r} has more than {MAX_TERMS} values")
-            values = [_scalar(key, item) for item in value]
+            values = [self._value(key, item) for item in value]
             if key not in COLUMNS:
                 return self._syntax.is_one_of(segments, values)
             return self._syntax.column_in(_name(key), [one for one in values if _fits(key, one)])
-        sign, one = COMPARISONS.get(operator, "="), _scalar(key, value)
+        sign, one = COMPARISONS.get(operator, "="), self._value(key, value)
         if key in COLUMNS:
             return Clause(f"{_name(key)} {sign} ?", (one,)) if _fits(key, one) else NEVER
         if is_plain(one):
@@ -127,6 +134,26 @@ def _name(key: str) -> str:
 def _fits(key: str, value: Any) -> bool:
     """Whether a value is of the column's type."""
     return is_number(value) if COLUMNS[key] == "number" else is_text(value)
+
+
+def _time(key: str, value: Any) -> Any:
+    """A time as the column holds it, of a datetime or of a text.
+
+    Raises:
+        InputError: The text is no time with a zone.
+    """
+    if not is_text(value):
+        return value
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        moment = datetime.min
+    if moment.tzinfo is None:
+        raise InputError(
+            f"the filter on {key!r} has {told(value)}; expected a datetime with a time zone, or "
+            "its ISO text"
+        )
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def _scalar(key: str, value: Any) -> Any:

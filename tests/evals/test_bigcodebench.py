@@ -247,6 +247,15 @@ def test_a_model_replies_once_with_a_program_that_is_tested(prepared):
     assert trial.trajectory == f"{fenced(right(TASKS[0]))}\nTests: 2 of 2 tests pass"
 
 
+def test_the_prompt_for_the_lesson_is_the_same_in_every_run(prepared):
+    prompts = set()
+    for _ in range(2):
+        model = says(f"So:\n```python\n{right(TASKS[0])}```", "Filter the list, then count.")
+        try_(prepared(), "1", model)
+        prompts.add(model.calls[1][-1].text)
+    assert len(prompts) == 1
+
+
 def test_an_answer_may_leave_out_the_imports_that_it_was_given(prepared):
     answer = "def task_func(text):\n    return json.loads(text).count('spoon')"
     assert try_(prepared(), "1", says(answer, "x")).success

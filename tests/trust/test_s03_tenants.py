@@ -1,7 +1,8 @@
 """S3: nothing crosses from one namespace to another.
 
 `contract/test_memory_namespaces.py` tries pairs of look-alike names with most calls; here is every
-call that takes a namespace, many threads at once, and names that other stores accept and then cannot find.
+call that takes a namespace, many threads at once, and names that other stores accept and then
+cannot find.
 """
 
 import inspect

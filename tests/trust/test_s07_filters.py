@@ -134,12 +134,21 @@ def test_hostile_values_choose_literally_in_a_recall(hostile):
         assert {hit.memory.metadata["a"] for hit in found.memories} == {text}
 
 
-@pytest.mark.parametrize("column", ["outcome", "source", "created_at", "q_value"])
+@pytest.mark.parametrize("column", ["outcome", "source", "trust", "writer", "q_value"])
 def test_hostile_values_of_our_own_fields_match_nothing(hostile, state_of, column):
     before = state_of(hostile)
     for text in INJECTIONS:
         for filter in ({column: text}, {column: {"$in": [text]}}, {column: {"$eq": text}}):
             assert hostile.list(filter=filter, limit=None) == []
+    assert state_of(hostile) == before
+
+
+def test_what_is_no_time_is_refused_where_a_time_is_expected(hostile, state_of):
+    before = state_of(hostile)
+    for text in INJECTIONS:
+        for operator in ("$eq", "$gt", "$lte"):
+            with pytest.raises(InputError, match="expected a datetime"):
+                hostile.list(filter={"created_at": {operator: text}})
     assert state_of(hostile) == before
 
 

@@ -64,6 +64,7 @@ class Conversing(Agent[A]):
             attempt.answer or "",
             outcome,
             1.0 if solved else -1.0,
+            b"",  # the same prompt in every run
         )
         summarize = LLMSummarizer(cast(Any, _CountedModel(self, attempt)))
         try:
