@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.prompts import ChatPromptTemplate
@@ -10,11 +11,18 @@ from langchain_memrl.evals.contract import check_suite
 from langchain_memrl.offline import HashingEmbeddings, ScriptedChatModel
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+SERVER = re.compile(r'"postgresql://[^"]*"')
+FOLDER = re.compile(r'"(?:\./\w+|postgresql://[^"]*)"')
 RUN = Path(__file__).parent.parent / ".ci" / "run"
 
 
-def test_the_python_examples_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("backend", ["sqlite", "postgres"])
+def test_the_python_examples_run_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, server: Any
+) -> None:
+    """On PostgreSQL every folder is a connection string, and nothing else is another."""
     monkeypatch.chdir(tmp_path)
+    places = FOLDER if backend == "postgres" else SERVER
     names = {
         "my_embeddings": HashingEmbeddings(),
         "model": ScriptedChatModel(responses=["wait for the green light"], cycle=True),
@@ -23,9 +31,12 @@ def test_the_python_examples_run_in_order(tmp_path: Path, monkeypatch: pytest.Mo
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), names)
+        text = places.sub(lambda found: f'"{server.new_location()}"', block)
+        exec(compile(text, "README.md", "exec"), names)
 
-    assert len(blocks) == 8
+    assert len(blocks) == 9
+    folders = {"memories", "documents", "private"} if backend == "sqlite" else set()
+    assert {path.name for path in tmp_path.iterdir()} == folders
     check_suite(names["SUITE"])
     memory = names["memory"]
     # job-42 was revised to -1, then the episodes of graph and agent got 1

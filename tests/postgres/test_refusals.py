@@ -2,6 +2,7 @@
 
 import logging
 
+import psycopg
 import pytest
 from children import open_shared
 
@@ -144,6 +145,32 @@ def test_a_server_without_pgvector_is_told_what_to_install(server, folder, monke
     with pytest.raises(StoreError, match="lacks pgvector; install it"):
         EpisodicMemory.open(folder)
     assert not any(folder.endswith(f"={schema}") for schema, _ in tables(server))
+
+
+def test_a_pgvector_that_is_too_old_is_told(open_bank, monkeypatch):
+    open_bank()
+    monkeypatch.setattr(schema_module, "OLDEST", (99, 0))
+    with pytest.raises(StoreError, match=r"has pgvector 0\.8.*expected 0\.8 or newer"):
+        open_bank()
+
+
+def test_pgvector_may_be_installed_in_a_schema_of_its_own(server):
+    with server.connect() as db:
+        db.execute("CREATE DATABASE apart TEMPLATE template0 ENCODING 'UTF8'")
+    location = server.uri.replace("/postgres?", "/apart?")
+    try:
+        with psycopg.connect(location, autocommit=True) as db:
+            db.execute("CREATE SCHEMA extensions")
+            db.execute("CREATE EXTENSION vector SCHEMA extensions")
+        for number in range(2):
+            with open_shared(location) as memory:
+                memory.remember(f"task {number}", "lesson")
+                assert len(memory.recall(f"task {number}", episode_id=f"e{number}").ids) > 0
+                memory.rebuild_index()
+                assert memory.verify().problems == ()
+    finally:
+        with server.connect() as db:
+            db.execute("DROP DATABASE apart WITH (FORCE)")
 
 
 def test_a_database_in_another_encoding_is_refused(server):

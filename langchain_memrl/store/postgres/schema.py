@@ -18,6 +18,8 @@ from langchain_memrl.store.postgres.connection import Connection, PostgresConnec
 
 FORMAT = "format"
 EXTENSION = "vector"
+OLDEST = (0, 8)
+"""The first pgvector that goes on searching where a filter leaves too little."""
 TRIGGER = re.compile(r"(\w+) (AFTER|BEFORE) (\w+)( OF [\w, ]+)? ON (\w+)(?: WHEN (.+))?", re.DOTALL)
 
 TEXT = 'TEXT COLLATE "C"'
@@ -247,10 +249,21 @@ def make_schema(db: PostgresConnection, schema: str) -> None:
 
 
 def extension_schema(db: PostgresConnection) -> str | None:
-    """The schema that pgvector is installed in, or None."""
+    """The schema that pgvector is installed in, or None.
+
+    Raises:
+        StoreError: It is too old.
+    """
     row = db.execute(
-        "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace "
-        "WHERE e.extname = ?",
+        "SELECT n.nspname, e.extversion FROM pg_extension e "
+        "JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = ?",
         (EXTENSION,),
     ).fetchone()
-    return None if row is None else str(row[0])
+    if row is None:
+        return None
+    if tuple(map(int, row[1].split(".")[:2])) < OLDEST:
+        raise StoreError(
+            f"this database has pgvector {row[1]}; expected 0.8 or newer: install it on the "
+            "server, then ALTER EXTENSION vector UPDATE"
+        )
+    return str(row[0])

@@ -81,9 +81,13 @@ class Server:
                     # One bank at a time: two would make the same extension.
                     self._lock(db, "schema")
                     make_schema(db, schema)
+                    self._find_extension(db)
                     self._configure(raw)
                     migrate(db, version_of(db, schema, self.place))
-            self._path = f'"{schema}", "{extension_schema(db) or "public"}"'
+            self._find_extension(db)
+
+    def _find_extension(self, db: PostgresConnection) -> None:
+        self._path = f'"{self.address.schema}", "{extension_schema(db) or "public"}"'
 
     def _connect(self) -> Connection:
         """A new connection, prepared."""
