@@ -4,7 +4,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from langchain_memrl.bench import adapters, recalls, writes
+from langchain_memrl.bench import adapters, recalls, servers, writes
 from langchain_memrl.bench.data import Filled, Tasks, fill
 from langchain_memrl.bench.episodes import what_episodes_cost
 from langchain_memrl.bench.footprint import imports, opening
@@ -40,12 +40,13 @@ def measure_once(updates: int, episodes: int, rounds: int, say: Say) -> Found:
     return Found([*rows, *what_episodes_cost(episodes)], {})
 
 
-def measure(step: Step, say: Say) -> Found:
+def measure(step: Step, say: Say, server: str | None = None) -> Found:
     """Measure one bank.
 
     Args:
         step: Which one, and how often each call is timed.
         say: Told what comes next.
+        server: `postgresql://...`, where the same is measured on a server too.
 
     Returns:
         The rows, and what could not be measured.
@@ -71,6 +72,10 @@ def measure(step: Step, say: Say) -> Found:
                 rows += recalls.by_codes(bank._replace(memory=memory))
         say("opening the bank")
         rows += opening(folder / "bank", tasks, _children(step.rounds))
+        if server is not None and step.size <= servers.LIMIT:
+            rows += servers.on_server(server, folder / "beside", tasks, step.rounds, say)
+        elif server is not None:
+            missing[f"PostgreSQL, {step.size:,} memories"] = "it takes long to fill"
         if step.peers:
             found = peers(bank, say)
             rows, missing = rows + found.rows, missing | found.missing

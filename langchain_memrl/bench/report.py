@@ -10,7 +10,7 @@ from typing import Any, Literal
 from rich.table import Table
 from rich.text import Text
 
-from langchain_memrl.bench.rows import PEER, UPDATE, Goal, Row
+from langchain_memrl.bench.rows import PEER, SERVER, UPDATE, Goal, Row
 
 PACKAGES = (
     *(
@@ -95,13 +95,14 @@ def _heading(row: Row) -> str:
     if not row.dimension:
         return "whatever the bank"
     others = ", other stores" if row.what.startswith((PEER, UPDATE)) else ""
+    others += ", on PostgreSQL" if row.what.startswith(SERVER) else ""
     return f"{row.size:,} x {row.dimension}{others}"
 
 
 def _name(row: Row) -> str:
     if row.what.startswith(UPDATE):
         return f"{row.what.removeprefix(UPDATE)}, update"
-    return row.what.removeprefix(PEER)
+    return row.what.removeprefix(PEER).removeprefix(SERVER)
 
 
 def _add(table: Table, row: Row) -> None:

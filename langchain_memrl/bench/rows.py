@@ -11,6 +11,8 @@ Say = Callable[[str], None]
 
 PEER, UPDATE = "peer: ", "peer update: "
 """How the names of other stores begin in `Row.what`."""
+SERVER = "PostgreSQL: "
+"""How calls of a bank on a server begin there."""
 
 
 class Goal(NamedTuple):

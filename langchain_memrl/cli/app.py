@@ -1,8 +1,9 @@
 """Which commands there are."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from langchain_memrl import __version__
 from langchain_memrl.cli.bank import list_memories, search, show, stats
@@ -24,8 +25,24 @@ from langchain_memrl.cli.upkeep import (
     reembed,
     verify,
 )
+from langchain_memrl.store.places import without_secrets
+
+
+class Group(TyperGroup):
+    """Tells what is wrong with a command line, but not the password that stands in it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if hasattr(error, "format_message") and isinstance(getattr(error, "message", 0), str):
+                error.message = without_secrets(error.message)  # type: ignore[attr-defined]
+            raise
+
 
 app = typer.Typer(
+    cls=Group,
     help="Episodic memory that learns which of its memories help.",
     no_args_is_help=True,
     add_completion=False,

@@ -5,7 +5,6 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,7 +18,9 @@ from langchain_memrl.importing import import_object
 from langchain_memrl.memory import EpisodicMemory
 from langchain_memrl.types import Memory
 
-Bank = Annotated[Path, typer.Argument(envvar="MEMRL_DSN", help="The bank's folder.")]
+Bank = Annotated[
+    str, typer.Argument(envvar="MEMRL_DSN", help="The bank: a folder, or postgresql://...")
+]
 Namespace = Annotated[str, typer.Option(help="Which namespace.")]
 EmbeddingsName = Annotated[
     str, typer.Option(envvar="MEMRL_EMBEDDINGS", help="module:factory of the embeddings.")
@@ -126,7 +127,7 @@ def search(
         _console().print(_block(scored.memory, numbers))
 
 
-def open_bank(bank: Path, embeddings: Embeddings | None = None) -> EpisodicMemory:
+def open_bank(bank: str, embeddings: Embeddings | None = None) -> EpisodicMemory:
     """A bank for reading only."""
     return EpisodicMemory.open(bank, embeddings=embeddings, create=False, read_only=True)
 

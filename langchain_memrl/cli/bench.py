@@ -37,6 +37,13 @@ def bench(
     large: Annotated[
         bool, typer.Option("--large", help="Also a million memories, and more rewards at once.")
     ] = False,
+    postgres: Annotated[
+        str | None,
+        typer.Option(
+            envvar="MEMRL_BENCH_DSN",
+            help="postgresql://...: also measure there, in a schema that is dropped afterwards.",
+        ),
+    ] = None,
     figure: Annotated[Path | None, typer.Option(help="Where to save the figure (PNG).")] = None,
     as_json: Json = False,
 ) -> None:
@@ -54,7 +61,8 @@ def bench(
     steps = plan(*numbers, rounds=rounds, peers=peers, large=large)
     found = []
     with _quiet():
-        for one in _measure(steps, LARGE_UPDATES if large else UPDATES, rounds or IMPORT_ROUNDS):
+        updates = LARGE_UPDATES if large else UPDATES
+        for one in _measure(steps, updates, rounds or IMPORT_ROUNDS, postgres):
             found.append(one)
             if not as_json:
                 _print(one)
@@ -69,7 +77,9 @@ def bench(
         raise typer.Exit(1)
 
 
-def _measure(steps: Sequence[Step], updates: int, import_rounds: int) -> Iterator[Found]:
+def _measure(
+    steps: Sequence[Step], updates: int, import_rounds: int, server: str | None
+) -> Iterator[Found]:
     """Measure one part after the other, and say how far it is."""
     from langchain_memrl.bench.measures import measure, measure_once
     from langchain_memrl.bench.plan import duration, seconds
@@ -86,7 +96,7 @@ def _measure(steps: Sequence[Step], updates: int, import_rounds: int) -> Iterato
         left = duration(sum(map(seconds, steps[place - 1 :])))
         head = f"{place} of {len(steps)}: {step.size:,} x {step.dimension}, about {left} to go"
         with _progress(console, head) as say:
-            found = measure(step, say)
+            found = measure(step, say, server)
         yield found
 
 

@@ -1,5 +1,6 @@
 """Looking after a bank: `history`, `verify`, `export`, `forget`, `reembed` and the like."""
 
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
@@ -19,8 +20,10 @@ from langchain_memrl.cli.bank import (
     load_embeddings,
     print_json,
 )
+from langchain_memrl.errors import InputError
 from langchain_memrl.memory import EpisodicMemory
 from langchain_memrl.store.base import Progress as Report
+from langchain_memrl.store.places import without_secrets
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what would be forgotten.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
@@ -86,8 +89,12 @@ def reembed(bank: Bank, embeddings: EmbeddingsName) -> None:
     typer.echo(f"{made} texts embedded")
 
 
-def export(bank: Bank, file: Annotated[Path, typer.Argument(help="The file to write.")]) -> None:
+def export(
+    bank: Bank,
+    file: Annotated[Path | None, typer.Argument(help="The file to write.")] = None,
+) -> None:
     """Write a whole bank as JSON lines."""
+    bank, file = _bank_and(bank, file)
     with _look(bank) as memory, _bar("exporting") as report:
         lines = memory.export_jsonl(file, progress=report)
     typer.echo(f"{lines} lines in {file}")
@@ -95,16 +102,19 @@ def export(bank: Bank, file: Annotated[Path, typer.Argument(help="The file to wr
 
 def import_(
     file: Annotated[Path, typer.Argument(help="A file made by export.")],
-    bank: Annotated[Path, typer.Argument(help="The bank to add to; it may be new.")],
+    bank: Bank,
 ) -> None:
-    """Add an export to a bank; repeating an interrupted import completes it."""
+    """Add an export to a bank, which may be new; repeating an interrupted import completes it."""
     with _bar("importing") as report:
         EpisodicMemory.import_jsonl(file, bank, progress=report).close()
-    typer.echo(f"{bank} holds everything that is in {file}")
+    typer.echo(f"{without_secrets(bank)} holds everything that is in {file}")
 
 
-def backup(bank: Bank, folder: Annotated[Path, typer.Argument(help="A new folder.")]) -> None:
+def backup(
+    bank: Bank, folder: Annotated[Path | None, typer.Argument(help="A new folder.")] = None
+) -> None:
     """Copy a bank while others go on using it."""
+    bank, folder = _bank_and(bank, folder)
     with _look(bank) as memory, _bar("copying") as report:
         memory.backup(folder, progress=report)
     typer.echo(f"The copy is in {folder}")
@@ -156,11 +166,21 @@ def _agreed(count: int, dry_run: bool, yes: bool) -> bool:
     return True
 
 
-def _look(bank: Path) -> EpisodicMemory:
+def _bank_and(bank: str, path: Path | None) -> tuple[str, Path]:
+    """The bank and the path: where only the path is given, the bank is that of MEMRL_DSN."""
+    if path is not None:
+        return bank, path
+    known = os.environ.get("MEMRL_DSN", "")
+    if not known or known == bank:
+        raise InputError("two things are needed: the bank, or MEMRL_DSN, and a path to write to")
+    return known, Path(bank)
+
+
+def _look(bank: str) -> EpisodicMemory:
     return EpisodicMemory.open(bank, create=False, read_only=True)
 
 
-def _change(bank: Path) -> EpisodicMemory:
+def _change(bank: str) -> EpisodicMemory:
     return EpisodicMemory.open(bank, create=False)
 
 

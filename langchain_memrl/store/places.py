@@ -1,5 +1,6 @@
 """Where a bank may be: in memory, in a folder, on a PostgreSQL server."""
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,12 +11,19 @@ from langchain_memrl.store.contract import MemoryStore
 from langchain_memrl.store.local import LocalStore
 
 SERVERS = ("postgresql", "postgres")
+SECRETS = re.compile(r"(\bpostgres(?:ql)?://)(?:[^\s/?]*@|(?=[^\s]*\bpassword=)[^\s]*)")
+"""What may hold a password: what stands before `@`, or everything where there is an option."""
 EXPECTED = 'expected a folder, ":memory:" or postgresql://...'
 
 
 def is_server(location: str | Path) -> bool:
     """Whether a location is a connection string of PostgreSQL."""
     return str(location).split("://", 1)[0] in SERVERS and "://" in str(location)
+
+
+def without_secrets(text: str) -> str:
+    """A text in which no connection string shows who connects."""
+    return SECRETS.sub(r"\1", text)
 
 
 def open_store(

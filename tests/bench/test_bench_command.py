@@ -36,7 +36,9 @@ def found(monkeypatch):
             measures, "measure_once", lambda *given: asked.append(given) or Found([row], {})
         )
         monkeypatch.setattr(
-            measures, "measure", lambda step, say: asked.append(step) or Found([], dict(missing))
+            measures,
+            "measure",
+            lambda step, say, server: asked.append(step) or Found([], dict(missing)),
         )
         return asked
 
@@ -55,7 +57,9 @@ def test_what_holds_for_any_bank_is_measured_for_real_and_leaves_only_the_figure
     monkeypatch.setattr(footprint, "BASE", "import json")
     monkeypatch.setattr(footprint, "WHOLE", "import decimal")
     monkeypatch.setattr(measures, "processes", functools.partial(shared.processes, processes=2))
-    monkeypatch.setattr(measures, "measure", lambda step, say: say("recall") or Found([row(1)], {}))
+    monkeypatch.setattr(
+        measures, "measure", lambda step, say, server: say("recall") or Found([row(1)], {})
+    )
     figure = tmp_path / "cost.png"
     options = ("--sizes", "20", "--dimensions", 8, "--rounds", 5, "--json", "--figure", figure)
     code, said = run(*options)

@@ -7,7 +7,15 @@ import numpy as np
 from langchain_memrl.store import counters
 from langchain_memrl.store.encoding import checksum, digest, to_blob
 from langchain_memrl.store.postgres.connection import PostgresConnection, numbers
-from langchain_memrl.store.rows import stamp, utc_now
+from langchain_memrl.store.rows import memory_checksum, stamp, utc_now
+
+COLUMNS = {
+    "intents": "id, namespace, digest, text, vector, change, checksum",
+    "intent_vectors": "id, namespace, embedding",
+    "memories": "seq, id, namespace, intent_id, q_init, q, outcome, source, trust, created_at",
+    "experiences": "seq, episode_id, parents, derived_from, updated_at, metadata, lesson, "
+    "trajectory, checksum",
+}
 
 
 def clustered(size, dimension, seed=0, clusters=100):
@@ -34,31 +42,13 @@ def copy_in(db, namespace, vectors, kinds=("usual",)):
     for number, vector in enumerate(vectors, start):
         text, blob, id = f"{namespace} task {number}", to_blob(vector), f"m-{number}"
         metadata = json.dumps({"kind": kinds[number % len(kinds)]})
-        sums = (
-            checksum(namespace, blob),
-            checksum(
-                *(id, namespace, text, "lesson", "", "unknown", "[]", "[]", f"e-{number}"),
-                *("agent", "trusted", now, now, metadata),
-            ),
-        )
+        texts = (id, namespace, text, "lesson", "", "unknown", 0.0, 0, 0, "[]", "[]")
+        origin = (f"e-{number}", "agent", "trusted", now, now, 0, 0, metadata, "")
+        sums = checksum(namespace, blob), memory_checksum((*texts, *origin))
         rows["intents"].append((number, namespace, digest(text), text, blob, 0, sums[0]))
         rows["intent_vectors"].append((number, namespace, numbers(vector)))
         rows["memories"].append(
-            (
-                number,
-                id,
-                namespace,
-                number,
-                0.0,
-                0.0,
-                0,
-                0,
-                0,
-                0,
-                *("unknown", "agent"),
-                "trusted",
-                now,
-            )
+            (number, id, namespace, number, 0.0, 0.0, "unknown", "agent", "trusted", now)
         )
         rows["experiences"].append(
             (number, f"e-{number}", "[]", "[]", now, metadata, "lesson", "", sums[1])
@@ -66,7 +56,8 @@ def copy_in(db, namespace, vectors, kinds=("usual",)):
     with db.transaction():
         db.execute("SET LOCAL session_replication_role TO replica")  # without triggers
         for table, values in rows.items():
-            with db.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN") as copy:
+            order = f"COPY {table} ({COLUMNS[table]}) FROM STDIN"
+            with db.cursor() as cursor, cursor.copy(order) as copy:
                 for row in values:
                     copy.write_row(row)
         for table, column in (("intents", "id"), ("memories", "seq")):

@@ -1,12 +1,12 @@
-"""Filters: one truth table, whatever the key or value refused or bound, before the top-k."""
+"""Filters: one truth table on SQLite and PostgreSQL; refused or bound; before the top-k."""
 
 import math
-import sqlite3
 import time
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from behind import Behind
 from fakes import FakeEmbeddings, at_cosine
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +14,40 @@ from hypothesis import strategies as st
 from langchain_memrl import EpisodicMemory
 from langchain_memrl.errors import InputError
 from langchain_memrl.store.filters import compile_filter
-from langchain_memrl.store.sidecar import FILE_NAME
 
 MISSING = object()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def backend(request):
+    """Where the banks of a test are."""
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def new_bank(backend, request):
+    """Opens banks that stay for the whole module."""
+    opened = []
+
+    def open_(embeddings):
+        place = ":memory:"
+        if backend == "postgres":
+            place = request.getfixturevalue("server").new_location()
+        opened.append((EpisodicMemory.open(place, embeddings=embeddings), place))
+        return opened[-1][0]
+
+    yield open_
+    for memory, place in opened:
+        memory.close()
+        if place != ":memory:":
+            request.getfixturevalue("server").drop(place)
+
+
+@pytest.fixture
+def rows_of(folder):
+    """Everything that the bank in `folder` holds, its tables too."""
+    return Behind(folder).dump
+
 
 # --- a small table, by hand -------------------------------------------------------------------
 
@@ -77,15 +108,15 @@ TABLE = [
 
 
 @pytest.fixture(scope="module")
-def table():
-    with EpisodicMemory.open(":memory:", embeddings=FakeEmbeddings()) as memory:
-        memory.remember_many(
-            [
-                {"intent": name, "lesson": name, "metadata": {"name": name, **metadata}}
-                for name, metadata in ITEMS.items()
-            ]
-        )
-        yield memory
+def table(new_bank):
+    memory = new_bank(FakeEmbeddings())
+    memory.remember_many(
+        [
+            {"intent": name, "lesson": name, "metadata": {"name": name, **metadata}}
+            for name, metadata in ITEMS.items()
+        ]
+    )
+    return memory
 
 
 @pytest.mark.parametrize(("filter", "expected"), TABLE, ids=lambda value: str(value)[:60])
@@ -174,15 +205,15 @@ STORED = [
 
 
 @pytest.fixture(scope="module")
-def stored():
-    with EpisodicMemory.open(":memory:", embeddings=FakeEmbeddings()) as memory:
-        memory.remember_many(
-            [
-                {"intent": f"item {n}", "lesson": "lesson", "metadata": metadata}
-                for n, metadata in enumerate(STORED)
-            ]
-        )
-        yield memory
+def stored(new_bank):
+    memory = new_bank(FakeEmbeddings())
+    memory.remember_many(
+        [
+            {"intent": f"item {n}", "lesson": "lesson", "metadata": metadata}
+            for n, metadata in enumerate(STORED)
+        ]
+    )
+    return memory
 
 
 values = st.sampled_from(ODD)
@@ -252,20 +283,19 @@ def test_a_time_is_compared_as_a_moment_in_whatever_zone(bank):
 
 
 @pytest.fixture(scope="module")
-def crowded():
+def crowded(new_bank):
     """A thousand intents of one kind at cosine .95 to .99, six of another kind at .90 and .80."""
     near = {f"near {n}": at_cosine(0.95 + 0.04 * n / 1000) for n in range(1000)}
     far = {"far": at_cosine(0.9), **{f"farther {n}": at_cosine(0.8) for n in range(5)}}
-    embeddings = FakeEmbeddings(vectors={"task": at_cosine(1.0), **near, **far})
-    with EpisodicMemory.open(":memory:", embeddings=embeddings) as memory:
-        kinds = {name: name.split()[0] for name in (*near, *far)}
-        memory.remember_many(
-            [
-                {"intent": name, "lesson": "lesson", "metadata": {"kind": kind}}
-                for name, kind in kinds.items()
-            ]
-        )
-        yield memory
+    memory = new_bank(FakeEmbeddings(vectors={"task": at_cosine(1.0), **near, **far}))
+    kinds = {name: name.split()[0] for name in (*near, *far)}
+    memory.remember_many(
+        [
+            {"intent": name, "lesson": "lesson", "metadata": {"kind": kind}}
+            for name, kind in kinds.items()
+        ]
+    )
+    return memory
 
 
 def test_a_filter_is_applied_before_the_nearest_intents_are_taken(crowded):
@@ -305,8 +335,8 @@ def two(open_bank):
 
 
 @pytest.mark.parametrize("key", HOSTILE_KEYS, ids=repr)
-def test_a_hostile_key_is_refused_and_nothing_changes(two, folder, key):
-    before = list(sqlite3.connect(folder / FILE_NAME).iterdump())
+def test_a_hostile_key_is_refused_and_nothing_changes(two, rows_of, key):
+    before = rows_of()
     if key == "m.q":
         assert two.list(filter={key: 0}) == []  # a path into metadata, never a column
     else:
@@ -315,7 +345,7 @@ def test_a_hostile_key_is_refused_and_nothing_changes(two, folder, key):
                 two.list(filter=filter)
             with pytest.raises(InputError):
                 two.recall("one", filter=filter)
-    assert list(sqlite3.connect(folder / FILE_NAME).iterdump()) == before
+    assert rows_of() == before
 
 
 HOSTILE_VALUES = [
@@ -324,15 +354,18 @@ HOSTILE_VALUES = [
 ]
 
 
-def test_a_hostile_value_matches_only_itself(bank):
+def test_a_hostile_value_matches_only_itself(open_bank, rows_of):
+    bank = open_bank()
     for number, value in enumerate(HOSTILE_VALUES):
         bank.remember(f"item {number}", "lesson", metadata={"a": value})
+    before = rows_of()
     for number, value in enumerate(HOSTILE_VALUES):
         assert [hit.intent for hit in bank.list(filter={"a": value})] == [f"item {number}"]
         assert [hit.intent for hit in bank.list(filter={"a": {"$in": [value]}})] == [
             f"item {number}"
         ]
         assert len(bank.list(filter={"a": {"$ne": value}})) == len(HOSTILE_VALUES) - 1
+    assert rows_of() == before
 
 
 BAD_VALUES = [

@@ -76,7 +76,10 @@ class PostgresStore(SqlStore):
         """Copy the bank, as it is at this moment, into a new folder: an embedded bank."""
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(f"{folder} exists and is not empty; choose a new folder")
-        with TemporaryDirectory() as place, new_folder(folder) as temporary:
+        with (
+            new_folder(folder) as temporary,
+            TemporaryDirectory(prefix=".memrl-", dir=temporary.parent) as place,
+        ):
             file = Path(place) / "bank.jsonl"
             self.export_jsonl(file)
             copy = LocalStore(temporary)
