@@ -248,8 +248,9 @@ def _check_saved(name: str, given: object, saved: Callable[[], object]) -> None:
     Raises:
         ConfigError: They differ.
     """
-    if given is not None and saved() != given:
+    stands = saved()
+    if given is not None and stands != given:
         raise ConfigError(
-            f"the bank was made with {saved()}, now came {given}; leave {name} out, or change the "
+            f"the bank was made with {stands}, now came {given}; leave {name} out, or change the "
             "saved settings with configure()"
         )

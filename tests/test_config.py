@@ -26,6 +26,7 @@ def test_the_defaults_are_the_documented_ones():
         False,
         True,
         None,
+        False,
     )
     assert dataclasses.astuple(LearningConfig()) == (0.3, 0.0, (-1.0, 1.0), 1.0, -1.0)
 

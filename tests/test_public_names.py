@@ -29,6 +29,7 @@ PUBLIC = [
     "Reinforcement",
     "ScoredMemory",
     "ShownMemory",
+    "TrustConfig",
     "Verdict",
     "contains",
     "create_memrl_builder",

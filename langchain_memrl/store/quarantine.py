@@ -35,15 +35,20 @@ def first_trust(db: Database, new: NewMemory, shown: Sequence[str]) -> Trust:
         )
     trusted = trust_rules(db).trusts(new.source) if new.trusted is None else new.trusted
     made_of_trusted = all(one.trust == "trusted" for one in inputs.values())
-    return "trusted" if trusted and made_of_trusted and not _untrusted(db, shown) else "untrusted"
+    return (
+        "trusted"
+        if trusted and made_of_trusted and not _untrusted(db, new.namespace, shown)
+        else "untrusted"
+    )
 
 
-def _untrusted(db: Database, ids: Sequence[str]) -> bool:
+def _untrusted(db: Database, namespace: str, ids: Sequence[str]) -> bool:
     """Whether one of some memories is in quarantine."""
     return any(
         db.execute(
-            f"SELECT 1 FROM memories WHERE id IN ({marks(part)}) AND trust = 'untrusted' LIMIT 1",
-            part,
+            f"SELECT 1 FROM memories WHERE id IN ({marks(part)}) AND +namespace = ? "
+            "AND trust = 'untrusted' LIMIT 1",
+            (*part, namespace),
         ).fetchone()
         for part in batches(ids)
     )

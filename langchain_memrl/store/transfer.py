@@ -9,6 +9,7 @@ steps.
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
@@ -65,11 +66,12 @@ def _memories(db: Database) -> Iterator[Line]:
 
 def _rows(db: Database, table: str, where: str = "", *values: Any) -> Iterator[Line]:
     """The rows of a table as lines."""
-    cursor = db.execute(f"SELECT * FROM {table} {where} ORDER BY 1", values)
-    names = [column[0] for column in cursor.description]
-    for row in cursor:
-        columns = zip(names, map(encode, row), strict=True)
-        yield {"kind": table} | {name: value for name, value in columns if name not in DERIVED}
+    sql = f"SELECT * FROM {table} {where} ORDER BY 1"
+    with closing(db.execute(sql, values) if where else db.stream(sql)) as cursor:
+        names = [column[0] for column in cursor.description]
+        for row in cursor:
+            columns = zip(names, map(encode, row), strict=True)
+            yield {"kind": table} | {name: value for name, value in columns if name not in DERIVED}
 
 
 def count_rows(db: Database) -> int:

@@ -49,6 +49,7 @@ CALLS = {
     "disable": lambda m, ids, **ns: m.disable(ids[0], **ns),
     "enable": lambda m, ids, **ns: m.enable(ids[0], **ns),
     "pin": lambda m, ids, **ns: m.pin(ids[0], **ns),
+    "release": lambda m, ids, **ns: m.release(ids[0], **ns),
     "unpin": lambda m, ids, **ns: m.unpin(ids[0], **ns),
     "prune": lambda m, ids, **ns: m.prune(max_q=9, min_updates=1, **ns),
     "lift": lambda m, ids, **ns: m.lift(memories=True, **ns),
