@@ -94,7 +94,9 @@ class Bank:
             exact: Search large namespaces exactly too. By default a recall without a filter, from
                 38 million numbers on (100,000 intents of 384, 25,000 of 1536), compares short
                 codes first, which are made in the background. Similarities stay exact; of the ten
-                nearest intents up to 2 in 100 were missed, measured up to a million intents.
+                nearest intents up to 2 in 100 were missed, measured up to a million intents. On
+                PostgreSQL a namespace of 8 million numbers or more is searched along a graph, with
+                a filter too; up to 100,000 intents at most 1 in 100 was missed.
             redact: Takes a text and returns it without secrets. Whatever is embedded, summarised or
                 stored from now on went through it once: intents, lessons, trajectories, metadata
                 (keys too), held answers. The same text has to give the same result. Its own errors

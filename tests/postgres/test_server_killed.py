@@ -70,7 +70,7 @@ def test_under_load_every_acknowledged_write_stays_and_repeats_count_once(
     workers = [Worker(bank, f"w{n}", id, end) for n in range(WORKERS)]
     with ThreadPoolExecutor(WORKERS) as threads:
         runs = [threads.submit(worker.run) for worker in workers]
-        for _ in range(much(3, 40)):
+        for _ in range(much(2, 40)):
             time.sleep(0.4)
             mortal.kill()
             time.sleep(0.1)

@@ -113,9 +113,9 @@ class Graphs:
                         _run(raw, "DROP INDEX CONCURRENTLY IF EXISTS {}", sql.Identifier(name))
                     if not valid:
                         _create(raw, name, namespace, dimension)
+                    self._known.pop((namespace, dimension), None)  # what failed is tried later
             finally:
                 self._connection = None
-                self._known.pop((namespace, dimension), None)
 
     def build_all(self, dimension: int) -> None:
         """Build what is missing, for every large namespace, now."""
