@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit, urlunsplit
 import psycopg
 from psycopg import sql as names
 
-from langchain_memrl.store.sidecar import FILE_NAME
+from langchain_memrl.store.embedded.sidecar import FILE_NAME
 
 
 class Behind:

@@ -8,7 +8,7 @@ import pytest
 from fakes import FakeEmbeddings
 
 from langchain_memrl.errors import StoreError
-from langchain_memrl.store.sidecar import FILE_NAME
+from langchain_memrl.store.embedded.sidecar import FILE_NAME
 
 
 class WaitingEmbeddings(FakeEmbeddings):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from langchain_memrl.errors import StoreCorruptError
+from langchain_memrl.store.embedded.sidecar import FILE_NAME
 from langchain_memrl.store.encoding import digest
-from langchain_memrl.store.sidecar import FILE_NAME
 
 TEXTS = ("reset a router", "bake a cake", "mend a bicycle")
 

@@ -25,7 +25,7 @@ from langchain_memrl import EpisodicMemory, FromConfig, MemRLRetriever
 from langchain_memrl.core.probes import PROBES
 from langchain_memrl.errors import ConfigError, EpisodeError, InputError
 from langchain_memrl.offline import ScriptedChatModel
-from langchain_memrl.store.local import LocalStore
+from langchain_memrl.store.embedded.local import LocalStore
 
 TASK = "reset the router"
 VECTORS = {

@@ -14,7 +14,7 @@ from langchain_memrl.bench.rows import Found, Row, Say
 from langchain_memrl.bench.shared import processes
 from langchain_memrl.bench.timing import summary
 from langchain_memrl.memory import EpisodicMemory
-from langchain_memrl.store.coarse import LARGE
+from langchain_memrl.store.embedded.coarse import LARGE
 
 CHILDREN = 3
 """How often something is measured in a fresh process."""

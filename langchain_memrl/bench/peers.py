@@ -6,7 +6,7 @@ from langchain_memrl.bench.data import Filled
 from langchain_memrl.bench.rivals import open_rivals
 from langchain_memrl.bench.rows import PEER, UPDATE, Found, Row, Say
 from langchain_memrl.bench.timing import Times, in_turns
-from langchain_memrl.store.bare import flat_faiss
+from langchain_memrl.store.embedded.bare import flat_faiss
 
 ROUNDS = 5
 

@@ -8,8 +8,8 @@ from langchain_memrl.bench.data import Filled
 from langchain_memrl.bench.floors import numpy_product, one_thread, reference_retrieval
 from langchain_memrl.bench.rows import Goal, Row
 from langchain_memrl.bench.timing import in_turns, sum_of, summary
-from langchain_memrl.store.bare import BareSqlite, flat_faiss
-from langchain_memrl.store.coarse import THREAD_NAME
+from langchain_memrl.store.embedded.bare import BareSqlite, flat_faiss
+from langchain_memrl.store.embedded.coarse import THREAD_NAME
 
 K, FETCH_K = 5, 10
 WHOLE_POOL = 1_000  # every memory of the nearest intents

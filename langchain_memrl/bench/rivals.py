@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from langchain_memrl.bench.data import Tasks, batches
-from langchain_memrl.store.bare import BareVec, loads_extensions
+from langchain_memrl.store.embedded.bare import BareVec, loads_extensions
 
 K = 5
 

@@ -7,7 +7,7 @@ from langchain_memrl.bench.data import Filled
 from langchain_memrl.bench.floors import synced_write
 from langchain_memrl.bench.rows import Goal, Row
 from langchain_memrl.bench.timing import in_turns
-from langchain_memrl.store.bare import BareSqlite
+from langchain_memrl.store.embedded.bare import BareSqlite
 
 REWARD_GOALS = {5: Goal(1.15), 160: Goal(1.3)}
 PAGE = 4096

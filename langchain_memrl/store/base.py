@@ -12,6 +12,10 @@ from langchain_memrl.core.calibration import Calibration
 from langchain_memrl.types import Candidate, Outcome, Withheld
 
 Vector = NDArray[np.float32]
+Ids = NDArray[np.int64]
+
+FLOAT32_SLACK = 1e-5
+"""More than a float32 product of two unit vectors can be off; hits this close are recomputed."""
 Progress = Callable[[int, int], None]
 """Called with how many lines, texts or pages are done and how many there are."""
 
@@ -36,6 +40,13 @@ class PoolQuery(NamedTuple):
     filter: Mapping[str, Any] | None = None
     exclude_intents: Sequence[str] = ()
     untrusted: bool = False
+
+
+class Hits(NamedTuple):
+    """Nearest intents, closest first: ids of shape (n,) and their cosines of shape (n,)."""
+
+    ids: Ids
+    similarity: NDArray[np.float64]
 
 
 class Pool(NamedTuple):

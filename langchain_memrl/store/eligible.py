@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from langchain_memrl.store.base import Ids
 from langchain_memrl.store.database import Database
 from langchain_memrl.store.filter_sql import Clause
-from langchain_memrl.store.index import Ids
 
 
 def live(clause: Clause | None, *, untrusted: bool) -> Clause:

@@ -8,7 +8,7 @@ from langchain_memrl.config import LearningConfig, TrustConfig
 from langchain_memrl.errors import ConfigError
 from langchain_memrl.inputs import is_blank
 from langchain_memrl.store.contract import MemoryStore
-from langchain_memrl.store.local import LocalStore
+from langchain_memrl.store.embedded.local import LocalStore
 
 SERVERS = ("postgresql", "postgres")
 SECRETS = re.compile(r"(\bpostgres(?:ql)?://)(?:[^\s/?]*@|(?=[^\s]*\bpassword=)[^\s]*)")

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 from langchain_memrl.core.calibration import Calibration
 from langchain_memrl.errors import StoreCorruptError
 from langchain_memrl.store import rows
-from langchain_memrl.store.base import Pool, PoolQuery, Vector
+from langchain_memrl.store.base import Hits, Ids, Pool, PoolQuery, Vector
 from langchain_memrl.store.database import Database
 from langchain_memrl.store.eligible import live, wanted
 from langchain_memrl.store.encoding import RESTORE
 from langchain_memrl.store.filter_sql import Clause
-from langchain_memrl.store.index import Hits, Ids
 
 COLUMNS = 6
 N = TypeVar("N", np.int64, np.float64)

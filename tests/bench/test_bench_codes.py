@@ -1,7 +1,7 @@
 from langchain_memrl.bench import recalls
 from langchain_memrl.bench.data import Filled, Tasks, fill
 from langchain_memrl.memory import EpisodicMemory
-from langchain_memrl.store import coarse, index
+from langchain_memrl.store.embedded import coarse, index
 
 
 def test_a_large_bank_is_measured_by_its_codes_once_they_are_made(tmp_path, monkeypatch):

@@ -240,7 +240,7 @@ def clock():
 
 @pytest.fixture
 def dated(clock):
-    from langchain_memrl.store.local import LocalStore
+    from langchain_memrl.store.embedded.local import LocalStore
 
     store = LocalStore(":memory:", learning=LearningConfig(), now=clock)
     with EpisodicMemory(store, HashingEmbeddings(16)) as memory:

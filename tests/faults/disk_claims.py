@@ -16,10 +16,10 @@ from disk_work import (
 )
 
 from langchain_memrl.errors import StoreError
-from langchain_memrl.store.marker import FILE_NAME as MARKER_NAME
-from langchain_memrl.store.sidecar import FILE_NAME
-from langchain_memrl.store.turns import FILE_NAME as LOCK_NAME
-from langchain_memrl.store.vectors import FILE_NAME as INDEX_NAME
+from langchain_memrl.store.embedded.marker import FILE_NAME as MARKER_NAME
+from langchain_memrl.store.embedded.sidecar import FILE_NAME
+from langchain_memrl.store.embedded.turns import FILE_NAME as LOCK_NAME
+from langchain_memrl.store.embedded.vectors import FILE_NAME as INDEX_NAME
 
 FILES = (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", INDEX_NAME, MARKER_NAME, LOCK_NAME)
 

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from disk_claims import check_compacts, check_readable, check_survived
 
-from langchain_memrl.store.sidecar import FILE_NAME
+from langchain_memrl.store.embedded.sidecar import FILE_NAME
 
 
 @pytest.mark.parametrize("mode", ["die", "die halfway"])

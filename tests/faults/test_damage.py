@@ -8,8 +8,8 @@ from fakes import FakeEmbeddings
 
 from langchain_memrl import EpisodicMemory
 from langchain_memrl.errors import MemRLError, StoreCorruptError, StoreError, StoreNotFoundError
-from langchain_memrl.store.marker import FILE_NAME as MARKER
-from langchain_memrl.store.sidecar import FILE_NAME as DATABASE
+from langchain_memrl.store.embedded.marker import FILE_NAME as MARKER
+from langchain_memrl.store.embedded.sidecar import FILE_NAME as DATABASE
 
 INDEX = "intents.faiss"
 PAGE = 4096

@@ -9,7 +9,7 @@ import pytest
 from fakes import FakeEmbeddings
 
 from langchain_memrl import EpisodicMemory
-from langchain_memrl.store.marker import FILE_NAME as MARKER
+from langchain_memrl.store.embedded.marker import FILE_NAME as MARKER
 
 
 def open_bank(folder):

@@ -13,7 +13,7 @@ from langchain_core.embeddings import Embeddings
 from workers import open_bank, reward_in, search_while_changing, write_in
 
 from langchain_memrl.errors import EpisodeError, MemoryNotFoundError
-from langchain_memrl.store.local import LocalStore
+from langchain_memrl.store.embedded.local import LocalStore
 
 NEAREST = {"score_threshold": None, "q_weight": 0}
 

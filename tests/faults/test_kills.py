@@ -19,7 +19,7 @@ from workers import OPERATIONS, everything_sent, open_bank, work
 
 from langchain_memrl import EpisodicMemory
 from langchain_memrl.errors import EpisodeError
-from langchain_memrl.store.sidecar import FILE_NAME
+from langchain_memrl.store.embedded.sidecar import FILE_NAME
 
 STEP = 0.3
 BANKS, KILLS = 4, 50

@@ -9,9 +9,9 @@ from fakes import FakeEmbeddings
 
 from langchain_memrl import EpisodicMemory
 from langchain_memrl.errors import StoreCorruptError, StoreError
-from langchain_memrl.store import marker as marker_module
-from langchain_memrl.store.marker import FILE_NAME as MARKER
-from langchain_memrl.store.sidecar import FILE_NAME as DATABASE
+from langchain_memrl.store.embedded import marker as marker_module
+from langchain_memrl.store.embedded.marker import FILE_NAME as MARKER
+from langchain_memrl.store.embedded.sidecar import FILE_NAME as DATABASE
 
 
 def open_bank(folder, **options):

@@ -18,7 +18,7 @@ from fakes import FakeEmbeddings
 
 from langchain_memrl import EpisodicMemory
 from langchain_memrl.errors import RewardError
-from langchain_memrl.store.local import LocalStore
+from langchain_memrl.store.embedded.local import LocalStore
 
 HERE = Path(__file__).parent
 SIMILARITY = {"q_weight": 0, "score_threshold": None}

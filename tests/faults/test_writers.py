@@ -17,7 +17,7 @@ from workers import (
     search_many,
 )
 
-from langchain_memrl.store.sidecar import FILE_NAME
+from langchain_memrl.store.embedded.sidecar import FILE_NAME
 
 STEP = 0.3
 SLOWEST = 10

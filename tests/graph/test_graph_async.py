@@ -9,7 +9,7 @@ from loops import ask, thread
 from watched import WatchedStore
 
 from langchain_memrl import EpisodicMemory, create_memrl_builder
-from langchain_memrl.store.local import LocalStore
+from langchain_memrl.store.embedded.local import LocalStore
 
 
 @pytest.fixture

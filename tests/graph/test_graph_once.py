@@ -11,7 +11,7 @@ from watched import CrashError, WatchedStore, crash_once
 
 from langchain_memrl import EpisodicMemory, create_memrl_builder, create_memrl_graph, verbatim
 from langchain_memrl.errors import EpisodeError
-from langchain_memrl.store.local import LocalStore
+from langchain_memrl.store.embedded.local import LocalStore
 
 AGAIN = RetryPolicy(initial_interval=0, jitter=False, max_attempts=4, retry_on=CrashError)
 

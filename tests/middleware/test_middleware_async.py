@@ -10,7 +10,7 @@ from loops import ask, thread
 from watched import WatchedStore
 
 from langchain_memrl import EpisodicMemory
-from langchain_memrl.store.local import LocalStore
+from langchain_memrl.store.embedded.local import LocalStore
 
 
 @pytest.fixture

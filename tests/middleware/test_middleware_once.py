@@ -12,7 +12,7 @@ from loops import TASK, ask, events, kinds, run, thread
 from watched import CrashError, WatchedStore, crash_once
 
 from langchain_memrl import EpisodicMemory
-from langchain_memrl.store.local import LocalStore
+from langchain_memrl.store.embedded.local import LocalStore
 
 EFFECTS = ["record", "reinforce", "remember"]
 

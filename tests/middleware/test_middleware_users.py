@@ -14,7 +14,7 @@ from langgraph.types import Command
 from watched import WatchedStore
 
 from langchain_memrl import EpisodicMemory, FromConfig, MemRLRetriever
-from langchain_memrl.store.local import LocalStore
+from langchain_memrl.store.embedded.local import LocalStore
 
 USERS, TURNS = 50, 2
 TENANTS = ("acme", "globex")

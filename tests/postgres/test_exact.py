@@ -8,7 +8,7 @@ from fakes import FakeEmbeddings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from langchain_memrl.store.index import NumpyIndex
+from langchain_memrl.store.embedded.index import NumpyIndex
 
 DIMENSION = 4
 GRID = [

@@ -2,8 +2,8 @@
 
 import threading
 
-from langchain_memrl.store import coarse
-from langchain_memrl.store import index as index_module
+from langchain_memrl.store.embedded import coarse
+from langchain_memrl.store.embedded import index as index_module
 
 DIMENSION = 16
 LARGE = 2000

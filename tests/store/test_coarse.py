@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from builds import DIMENSION, LARGE, Builds
 
-from langchain_memrl.store import coarse
-from langchain_memrl.store.coarse import LargeIndex
-from langchain_memrl.store.index import FaissIndex, NumpyIndex
+from langchain_memrl.store.embedded import coarse
+from langchain_memrl.store.embedded.coarse import LargeIndex
+from langchain_memrl.store.embedded.index import FaissIndex, NumpyIndex
 
 ROWS = 4000
 

@@ -279,7 +279,7 @@ LEAVE = """
 import sys
 sys.path[:0] = {path!r}
 from test_codes_file import *
-from langchain_memrl.store import coarse
+from langchain_memrl.store.embedded import coarse
 builds = Builds(pytest.MonkeyPatch())
 coarse.BATCH = 1
 memory = EpisodicMemory.open({folder!r}, embeddings=FakeEmbeddings())

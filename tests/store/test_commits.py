@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from langchain_memrl.errors import InputError, StoreBusyError, StoreError
-from langchain_memrl.store.commits import Commits
+from langchain_memrl.store.embedded.commits import Commits
 
 SECONDS = 20
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from langchain_memrl.errors import WriteConflictError
-from langchain_memrl.store.local import LocalStore
+from langchain_memrl.store.embedded.local import LocalStore
 
 
 def recounted(memory):

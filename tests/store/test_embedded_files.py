@@ -7,7 +7,7 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_memrl.errors import StoreError
-from langchain_memrl.store.sidecar import FILE_NAME
+from langchain_memrl.store.embedded.sidecar import FILE_NAME
 
 
 def test_files_of_vectors_go_with_the_last_memory_although_documents_stay(folder, open_bank):

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_memrl.store import index as index_module
-from langchain_memrl.store.coarse import LargeIndex
-from langchain_memrl.store.index import FaissIndex, NumpyIndex
+from langchain_memrl.store.embedded import index as index_module
+from langchain_memrl.store.embedded.coarse import LargeIndex
+from langchain_memrl.store.embedded.index import FaissIndex, NumpyIndex
 
 DIMENSION = 4
 

@@ -7,8 +7,8 @@ import pytest
 from langchain_core.embeddings import Embeddings
 
 from langchain_memrl.errors import StoreError
+from langchain_memrl.store.embedded.sidecar import FILE_NAME
 from langchain_memrl.store.encoding import to_blob, to_vector
-from langchain_memrl.store.sidecar import FILE_NAME
 
 TEXTS = [f"task {n}" for n in range(20)]
 

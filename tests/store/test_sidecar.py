@@ -14,11 +14,11 @@ from langchain_memrl.errors import (
     StoreNotFoundError,
     StoreVersionError,
 )
-from langchain_memrl.store import migrations
-from langchain_memrl.store import sidecar as sidecar_module
 from langchain_memrl.store.base import Fingerprint, HeldAnswer, NewMemory, RewardEntry
-from langchain_memrl.store.local import LocalStore
-from langchain_memrl.store.sidecar import FILE_NAME, Sidecar
+from langchain_memrl.store.embedded import migrations
+from langchain_memrl.store.embedded import sidecar as sidecar_module
+from langchain_memrl.store.embedded.local import LocalStore
+from langchain_memrl.store.embedded.sidecar import FILE_NAME, Sidecar
 
 SPACE = "default"
 VECTOR = np.array([1, 0], dtype=np.float32)

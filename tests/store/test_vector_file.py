@@ -4,9 +4,14 @@ import faiss
 import numpy as np
 import pytest
 
-from langchain_memrl.store import index_file
-from langchain_memrl.store.index import FaissIndex
-from langchain_memrl.store.index_file import DamagedFileError, IndexFile, Stamp, write_index
+from langchain_memrl.store.embedded import index_file
+from langchain_memrl.store.embedded.index import FaissIndex
+from langchain_memrl.store.embedded.index_file import (
+    DamagedFileError,
+    IndexFile,
+    Stamp,
+    write_index,
+)
 
 DIMENSION = 8
 COUNTS = {"a": 5, "b": 40, "c": 3}

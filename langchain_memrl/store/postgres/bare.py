@@ -7,7 +7,7 @@ from typing import Self
 import psycopg
 from psycopg import sql
 
-from langchain_memrl.store.bare import RECALL_BYTES
+from langchain_memrl.store.embedded.bare import RECALL_BYTES
 from langchain_memrl.store.postgres.address import parse_address
 from langchain_memrl.store.postgres.connection import Connection
 

@@ -14,10 +14,9 @@ import psycopg
 from langchain_memrl.core.calibration import Calibration
 from langchain_memrl.core.scoring import cosines
 from langchain_memrl.core.selection import nearest
-from langchain_memrl.store.base import Vector
+from langchain_memrl.store.base import FLOAT32_SLACK, Hits, Ids, Vector
 from langchain_memrl.store.database import Database
 from langchain_memrl.store.filter_sql import Clause
-from langchain_memrl.store.index import FLOAT32_SLACK, Hits, Ids
 from langchain_memrl.store.postgres.connection import Connection, numbers, translated_sql
 from langchain_memrl.store.postgres.graphs import Graphs, kind_of
 from langchain_memrl.store.rows import checked_vector, find_calibration

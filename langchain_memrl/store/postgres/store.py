@@ -15,11 +15,11 @@ from langchain_memrl.reports import Verification
 from langchain_memrl.store import counters, inspection, reembedding, rows
 from langchain_memrl.store.base import Progress
 from langchain_memrl.store.database import Database
+from langchain_memrl.store.embedded.local import LocalStore
 from langchain_memrl.store.encoding import to_vector
 from langchain_memrl.store.files import new_folder
 from langchain_memrl.store.filter_sql import POSTGRES_FILTER
 from langchain_memrl.store.intake import check_export
-from langchain_memrl.store.local import LocalStore
 from langchain_memrl.store.postgres.address import parse_address
 from langchain_memrl.store.postgres.graphs import Graphs
 from langchain_memrl.store.postgres.nearest import PgVectors

@@ -25,8 +25,9 @@ from typing import Any, BinaryIO, Self
 import faiss
 import numpy as np
 
-from langchain_memrl.store.index import FaissIndex, Ids, Vectors, top
-from langchain_memrl.store.index_file import DamagedFileError
+from langchain_memrl.store.base import Ids
+from langchain_memrl.store.embedded.index import FaissIndex, Vectors, top
+from langchain_memrl.store.embedded.index_file import DamagedFileError
 
 logger = logging.getLogger("langchain_memrl")
 

@@ -15,13 +15,13 @@ from langchain_memrl.errors import InputError, StoreCorruptError, StoreError, St
 from langchain_memrl.reports import Verification
 from langchain_memrl.store import counters, inspection, reembedding, rows
 from langchain_memrl.store.base import Progress
-from langchain_memrl.store.commits import Commits
-from langchain_memrl.store.connection import MEMORY
 from langchain_memrl.store.database import Database
+from langchain_memrl.store.embedded.commits import Commits
+from langchain_memrl.store.embedded.connection import MEMORY
+from langchain_memrl.store.embedded.sidecar import FILE_NAME, Sidecar
+from langchain_memrl.store.embedded.vectors import VectorCache
 from langchain_memrl.store.files import new_folder
-from langchain_memrl.store.sidecar import FILE_NAME, Sidecar
 from langchain_memrl.store.sql_store import SqlStore
-from langchain_memrl.store.vectors import VectorCache
 
 logger = logging.getLogger("langchain_memrl")
 

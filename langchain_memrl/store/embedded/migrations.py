@@ -6,7 +6,7 @@ never change.
 
 from langchain_memrl.errors import StoreCorruptError, StoreNotFoundError, StoreVersionError
 from langchain_memrl.store import counters
-from langchain_memrl.store.connection import SqliteConnection
+from langchain_memrl.store.embedded.connection import SqliteConnection
 from langchain_memrl.store.encoding import checksum
 from langchain_memrl.store.rows import seal
 

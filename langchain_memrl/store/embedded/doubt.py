@@ -4,8 +4,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from langchain_memrl.store.connection import connect
-from langchain_memrl.store.marker import Marker
+from langchain_memrl.store.embedded.connection import connect
+from langchain_memrl.store.embedded.marker import Marker
 
 
 def find_doubt(marker: Marker, path: Path, seconds: float, *, thorough: bool = False) -> str | None:

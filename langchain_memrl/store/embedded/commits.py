@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from langchain_memrl.errors import MemRLError, StoreBusyError
-from langchain_memrl.store.connection import SqliteConnection
+from langchain_memrl.store.embedded.connection import SqliteConnection
 
 R = TypeVar("R")
 

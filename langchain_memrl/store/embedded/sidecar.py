@@ -8,19 +8,20 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
-from langchain_memrl.errors import (
-    StoreCorruptError,
-    StoreError,
-    StoreNotFoundError,
+from langchain_memrl.errors import StoreCorruptError, StoreError, StoreNotFoundError
+from langchain_memrl.store.embedded.connection import MEMORY, SqliteConnection, connect, write_ahead
+from langchain_memrl.store.embedded.doubt import find_doubt, rows_written
+from langchain_memrl.store.embedded.faults import translated
+from langchain_memrl.store.embedded.forks import check_inherited, watch
+from langchain_memrl.store.embedded.marker import Marker
+from langchain_memrl.store.embedded.migrations import (
+    MIGRATIONS,
+    check_format,
+    check_readable,
+    migrate,
 )
-from langchain_memrl.store.connection import MEMORY, SqliteConnection, connect, write_ahead
-from langchain_memrl.store.faults import translated
+from langchain_memrl.store.embedded.turns import Turns
 from langchain_memrl.store.files import make_file
-from langchain_memrl.store.forks import check_inherited, watch
-from langchain_memrl.store.marker import Marker
-from langchain_memrl.store.migrations import MIGRATIONS, check_format, check_readable, migrate
-from langchain_memrl.store.trust import find_doubt, rows_written
-from langchain_memrl.store.turns import Turns
 
 logger = logging.getLogger("langchain_memrl")
 

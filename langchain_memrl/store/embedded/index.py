@@ -1,6 +1,6 @@
 """Nearest intents by cosine: an exact reference in NumPy, and the same over FAISS storage."""
 
-from typing import NamedTuple, Protocol, Self
+from typing import Protocol, Self
 
 import faiss
 import numpy as np
@@ -8,25 +8,15 @@ from numpy.typing import NDArray
 
 from langchain_memrl.core.scoring import cosines
 from langchain_memrl.core.selection import nearest
+from langchain_memrl.store.base import FLOAT32_SLACK, Hits, Ids
 
-Ids = NDArray[np.int64]
 Vectors = NDArray[np.float32]
-
-FLOAT32_SLACK = 1e-5
-"""More than a float32 product of two unit vectors can be off; hits this close are recomputed."""
 
 PIECE_BYTES = 4 * 2**20
 """Vectors are kept in pieces of this size, so that no insert waits for a large copy."""
 
 SPARSE_SHARE = 0.3
 """Below this share of allowed rows, gathering them is cheaper than scanning all."""
-
-
-class Hits(NamedTuple):
-    """Nearest intents, closest first: ids of shape (n,) and their cosines of shape (n,)."""
-
-    ids: Ids
-    similarity: NDArray[np.float64]
 
 
 class VectorIndex(Protocol):

@@ -10,15 +10,20 @@ import numpy as np
 
 from langchain_memrl.core.calibration import Calibration
 from langchain_memrl.errors import StoreCorruptError, StoreError
-from langchain_memrl.store.base import Vector
-from langchain_memrl.store.coarse import Codes, LargeIndex, read_codes, write_codes
+from langchain_memrl.store.base import Hits, Ids, Vector
 from langchain_memrl.store.database import Database
 from langchain_memrl.store.eligible import owners
+from langchain_memrl.store.embedded.coarse import Codes, LargeIndex, read_codes, write_codes
+from langchain_memrl.store.embedded.index import FaissIndex
+from langchain_memrl.store.embedded.index_file import (
+    DamagedFileError,
+    IndexFile,
+    Stamp,
+    write_index,
+)
 from langchain_memrl.store.encoding import RESTORE, to_blob
 from langchain_memrl.store.files import sync_folder
 from langchain_memrl.store.filter_sql import Clause
-from langchain_memrl.store.index import FaissIndex, Hits, Ids
-from langchain_memrl.store.index_file import DamagedFileError, IndexFile, Stamp, write_index
 from langchain_memrl.store.meta import count, get_meta, set_meta
 from langchain_memrl.store.rows import checked_vector, find_calibration
 

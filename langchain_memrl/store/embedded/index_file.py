@@ -14,7 +14,8 @@ from typing import Any, BinaryIO, NamedTuple
 import faiss
 import numpy as np
 
-from langchain_memrl.store.index import Ids, VectorIndex, Vectors
+from langchain_memrl.store.base import Ids
+from langchain_memrl.store.embedded.index import VectorIndex, Vectors
 
 BLOCK = 4 * 2**20
 ALIGNMENT = 64

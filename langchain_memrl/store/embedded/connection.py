@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from langchain_memrl.store.faults import is_busy
+from langchain_memrl.store.embedded.faults import is_busy
 
 MEMORY = ":memory:"
 
