@@ -95,5 +95,5 @@ def fill(memory: EpisodicMemory, tasks: Tasks) -> None:
     """Write one memory per task."""
     for places in batches(len(tasks.texts)):
         memory.remember_many(
-            [{"intent": tasks.texts[n], "lesson": f"what task {n} taught"} for n in places]
+            [{"intent": tasks.texts[n], "lesson": f"what helped: {tasks.texts[n]}"} for n in places]
         )
