@@ -12,6 +12,8 @@ from langchain_memrl.steps import Steps, awaitable, blocking
 from langchain_memrl.store.base import HeldAnswer
 from langchain_memrl.types import Episode, Recall
 
+LONGEST_WAIT = timedelta(days=365_000)
+
 
 class Episodes(Pools):
     """One task from recall to reward, step by step, for loops that render their own prompt."""
@@ -163,6 +165,8 @@ class Episodes(Pools):
 
 
 def _seconds(time: timedelta) -> float:
-    if not isinstance(time, timedelta) or time < timedelta(0):
-        raise InputError(f"older_than is {told(time)}; expected a timedelta of at least 0")
+    if not isinstance(time, timedelta) or not timedelta(0) <= time <= LONGEST_WAIT:
+        raise InputError(
+            f"older_than is {told(time)}; expected a timedelta from 0 to {LONGEST_WAIT.days} days"
+        )
     return time.total_seconds()

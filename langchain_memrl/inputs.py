@@ -10,6 +10,7 @@ from langchain_memrl.errors import InputError
 
 TEXT_LIMIT = 1024 * 1024
 NAME_LIMIT = 255
+COUNT_LIMIT = 2**53
 WORD_LIMIT = 20
 ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs"})
@@ -79,8 +80,10 @@ def check_count(name: str, value: Any, *, least: int = 0) -> int:
     Raises:
         InputError: Anything else.
     """
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InputError(f"{name} is {told(value)}; expected a whole number of at least {least}")
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < COUNT_LIMIT:
+        raise InputError(
+            f"{name} is {told(value)}; expected a whole number of at least {least}, below 2**53"
+        )
     return value
 
 

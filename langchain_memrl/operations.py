@@ -6,7 +6,14 @@ from typing import Any
 from langchain_memrl.bank import Bank
 from langchain_memrl.config import LearningConfig, TrustConfig
 from langchain_memrl.errors import InputError
-from langchain_memrl.inputs import check_count, check_metadata, check_name, check_text, told
+from langchain_memrl.inputs import (
+    COUNT_LIMIT,
+    check_count,
+    check_metadata,
+    check_name,
+    check_text,
+    told,
+)
 from langchain_memrl.reports import QChange, Stats, Verification
 from langchain_memrl.types import Memory
 
@@ -198,8 +205,9 @@ class Operations(Bank):
         Returns:
             The ids forgotten (or that would be); pinned memories are never among them.
         """
-        if isinstance(max_q, bool) or not isinstance(max_q, int | float) or max_q != max_q:
-            raise InputError(f"max_q is {told(max_q)}; expected a number")
+        usable = isinstance(max_q, int | float) and not isinstance(max_q, bool)
+        if not usable or not abs(max_q) < COUNT_LIMIT:
+            raise InputError(f"max_q is {told(max_q)}; expected a finite number")
         if check_count("min_updates", min_updates) < 1:
             raise InputError("min_updates is 0; expected at least 1")
         space = self._space(namespace)

@@ -62,7 +62,8 @@ class Shortlist:
     def unread(self) -> Sequence[str]:
         """The ids that have to be read before anything can be chosen; empty: none any more."""
         whole, k = len(self._places), self._settings.k
-        small = whole <= k and self._settings.max_per_source is None
+        uncut = whole < self._settings.fetch_k
+        small = whole <= k and uncut and self._settings.max_per_source is None
         if small or not (self._settings.distinct or self._settings.max_per_source):
             return ()
         every = self._settings.max_per_source is not None and self._settings.epsilon > 0
@@ -106,7 +107,7 @@ class Shortlist:
         """Whether more intents could give what is missing: other lessons, or other sources."""
         size = len(self.pool.ids)
         grown = self._narrower is None or size > len(self._narrower.pool.ids)
-        lacking = self._read == size and self._firsts < self._settings.k
+        lacking = self._read == size and self._firsts < min(self._settings.k, size)
         return lacking and grown and size >= self._settings.fetch_k
 
     def notes(self) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def calibrate(
     if len(rows) > 1:
         cosines = rows @ rows.T
         pairs = cosines[np.triu_indices(len(rows), k=1)]
-        mean, measured = float(pairs.mean()), float(pairs.std())
+        mean, measured = float(np.clip(pairs.mean(), -1.0, 1.0)), float(pairs.std())
         std = measured if measured >= STD_MINIMUM else STD_FALLBACK
         np.fill_diagonal(cosines, -1.0)
         neighbour = float(np.quantile(cosines.max(axis=1), NEIGHBOUR_QUANTILE))

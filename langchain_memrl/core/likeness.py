@@ -24,7 +24,7 @@ LONGEST = 8_000
 """Characters; of a longer text only an equal one is alike."""
 
 FILLERS = frozenset(
-    ("a", "also", "always", "an", "and", "just", "now", "please", "simply", "so", "the", "then")
+    ("also", "always", "and", "just", "now", "please", "simply", "so", "the", "then")
 )
 DECIDING = frozenset(
     (
@@ -38,17 +38,19 @@ MEANINGFUL = frozenset("%&/@\\")
 LAYOUT = frozenset({"Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sk"})
 APOSTROPHES = {0x2018: "'", 0x2019: "'"}
 
-COUNTED = r"(?:episode|attempt|trial|task|ticket|job|session|lesson|example)"
+COUNT = r"\s*(?:no\.?|number|id)?\s*[#:_-]?\s*"
+LABELS = r"(?:episode|attempt|trial|task|ticket|job|session|lesson|example|run|try|round|note)"
 EPISODE_NUMBERS = re.compile(
-    rf"\b{COUNTED}\s*(?:no\.?|number|id)?\s*[#:_-]?\s*[a-z-]*\d[\w-]*"  # episode 17, job job-17
-    r"|\b(?:run|try|round|note)\s*#?\d+(?=\s*(?:[:;)\]]|[.,](?:\s|$)|$))"  # run 17: ..., (run 17)
-    r"|(?<!\S)[(\[]?#?\d+[)\]](?=\W*(?:\s|$))"  # (17), [17], 17) as a label
-    r"|(?<!\S)#\d+\b"  # #17
-    r"|^\s*\d+\.(?=\s)",  # 17. at the beginning
+    rf"\b(?:episode|attempt|trial){COUNT}\d+\b"  # episode 17
+    rf"|^\W*{LABELS}{COUNT}[\w-]*\d[\w-]*\s*[:.)\]](?=\s)"  # Ticket #17: at the beginning
+    rf"|[(\[]{LABELS}{COUNT}[\w-]*\d[\w-]*[)\]](?=\W*$)"  # (run 17) at the end
+    r"|^\W*\d+[.:)\]](?=\s)",  # 17. at the beginning
 )
 WORD = re.compile(
     r"(?<!\w)[-+]?\.?\d+(?:[.,]\d+)*\w*"  # a number with its sign, fraction and unit
+    r"|[^\W\d_]+(?:#|\+\+)(?!\w)"  # C#, C++
     r"|\w+(?:'\w+)*"
+    r"|[!<>=~]=+"  # !=, <=
     r"|(?<![\w!-])[!-]+[\w=]+"  # !ready, -f, !=
     r"|[^\w\s]"
 )

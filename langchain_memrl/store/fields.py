@@ -14,6 +14,8 @@ from langchain_memrl.types import Outcome, Trust, Withheld
 Check = Callable[[Any], object]
 
 OPERATIONS = ("reinforce", "remember", "expire", "early")
+COSINE_TOLERANCE = 1e-6
+"""Cosines of float32 vectors may be so far above 1."""
 CANDIDATE_NUMBERS = 8
 """A candidate is a row of numbers: the memory's, then those it was ranked by."""
 
@@ -40,11 +42,11 @@ def _positive(value: Any) -> None:
 
 def _cosine(value: Any) -> None:
     _number(value)
-    require(-1 <= value <= 1, "a number in [-1, 1]")
+    require(abs(value) <= 1 + COSINE_TOLERANCE, "a number in [-1, 1]")
 
 
 def _whole(value: Any) -> None:
-    require(type(value) is int and 0 <= value < 2**63, "a whole number of at least 0")
+    require(type(value) is int and 0 <= value < 2**53, "a whole number from 0 to 2**53")
 
 
 def _flag(value: Any) -> None:

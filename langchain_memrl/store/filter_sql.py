@@ -1,7 +1,8 @@
 """The terms of a filter as SQL, for SQLite and for PostgreSQL. Every value is bound.
 
 Both give the same answers: values of different types never match, a whole number equals the same
-number with a point, texts are ordered by their code points.
+number with a point (up to 2**53, from where on not every whole number has one), texts are ordered
+by their code points.
 """
 
 import json
@@ -118,8 +119,9 @@ class PostgresFilter:
 
     def column_in(self, name: str, values: Sequence[Any]) -> Clause:
         """See `FilterSql.column_in`."""
-        kind = "float8" if name == "m.q" else "text"
-        return Clause(f"{name} = ANY(?::{kind}[])", (list(values),))
+        if name == "m.q":
+            return Clause(f"{name} = ANY(?::float8[])", ([float(value) for value in values],))
+        return Clause(f"{name} = ANY(?::text[])", (list(values),))
 
     def has(self, path: Sequence[str]) -> Clause:
         """See `FilterSql.has`."""

@@ -145,22 +145,36 @@ def _time(key: str, value: Any) -> Any:
     if not is_text(value):
         return value
     try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        moment = datetime.min
-    if moment.tzinfo is None:
+        return _utc(datetime.fromisoformat(value))
+    except (ValueError, OverflowError):
         raise InputError(
             f"the filter on {key!r} has {told(value)}; expected a datetime with a time zone, or "
             "its ISO text"
-        )
+        ) from None
+
+
+def _utc(moment: datetime) -> str:
+    """A time as stored.
+
+    Raises:
+        ValueError: It has no time zone.
+        OverflowError: It is before year 1 or after year 9999 there.
+    """
+    if moment.tzinfo is None:
+        raise ValueError("no time zone")
     return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def _scalar(key: str, value: Any) -> Any:
     if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise InputError(f"the filter on {key!r} has a time without a time zone")
-        return value.astimezone(UTC).isoformat(timespec="microseconds")
+        try:
+            return _utc(value)
+        except ValueError:
+            raise InputError(f"the filter on {key!r} has a time without a time zone") from None
+        except OverflowError:
+            raise InputError(
+                f"the filter on {key!r} has a time outside the years 1 to 9999"
+            ) from None
     usable = value is None or isinstance(value, str | bool | int | float)
     if isinstance(value, float) and not math.isfinite(value):
         usable = False

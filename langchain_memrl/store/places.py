@@ -11,9 +11,12 @@ from langchain_memrl.store.contract import MemoryStore
 from langchain_memrl.store.embedded.local import LocalStore
 
 SERVERS = ("postgresql", "postgres")
-SECRETS = re.compile(r"(\bpostgres(?:ql)?://)(?:[^\s/?]*@|(?=[^\s]*\bpassword=)[^\s]*)")
+SECRETS = re.compile(r"(\bpostgres(?:ql)?:/{1,2})(?:[^\s]*@|(?=[^\s]*\bpassword=)[^\s]*)")
 """What may hold a password: what stands before `@`, or everything where there is an option."""
+OPTIONS = re.compile(r"(\bpassword\s*=\s*)('[^']*'|\S+)")
 EXPECTED = 'expected a folder, ":memory:" or postgresql://...'
+LOOKS_LIKE_A_SERVER = re.compile(r"^postgres(ql)?:|\b(password|host|dbname|user)\s*=")
+"""A misspelt connection string, whose password must not become the name of a folder."""
 
 
 def is_server(location: str | Path) -> bool:
@@ -23,7 +26,7 @@ def is_server(location: str | Path) -> bool:
 
 def without_secrets(text: str) -> str:
     """A text in which no connection string shows who connects."""
-    return SECRETS.sub(r"\1", text)
+    return OPTIONS.sub(r"\1...", SECRETS.sub(r"\1", text))
 
 
 def open_store(
@@ -54,6 +57,8 @@ def open_store(
         return PostgresStore(
             text, learning=learning, trust=trust, create=create, read_only=read_only, exact=exact
         )
+    if LOOKS_LIKE_A_SERVER.search(text):
+        raise ConfigError(f"the location is neither a folder nor a connection string; {EXPECTED}")
     if "://" in text:
         raise ConfigError(f"location starts with {text.split('://', 1)[0]}://; {EXPECTED}")
     return LocalStore(

@@ -12,17 +12,21 @@ from langchain_memrl.errors import MemoryNotFoundError
 from langchain_memrl.store.base import NewMemory
 from langchain_memrl.store.database import Database
 from langchain_memrl.store.meta import trust_rules
+from langchain_memrl.store.recalls import shows_untrusted, was_shown_untrusted
 from langchain_memrl.store.rows import DOCUMENT, batches, find_memories, marks, seal
 from langchain_memrl.types import Trust
 
 
-def first_trust(db: Database, new: NewMemory, shown: Sequence[str]) -> Trust:
+def first_trust(db: Database, new: NewMemory, episode: int) -> Trust:
     """What a new memory starts with.
+
+    What the episode was shown counts as it was trusted then: its own reward may have released it
+    meanwhile, and it may have been forgotten.
 
     Args:
         db: The connection.
         new: The memory; it vouches for itself, or its source does.
-        shown: What the episode that writes it was shown.
+        episode: The episode that writes it.
 
     Raises:
         MemoryNotFoundError: It is made of a memory that does not exist here.
@@ -35,23 +39,10 @@ def first_trust(db: Database, new: NewMemory, shown: Sequence[str]) -> Trust:
         )
     trusted = trust_rules(db).trusts(new.source) if new.trusted is None else new.trusted
     made_of_trusted = all(one.trust == "trusted" for one in inputs.values())
-    return (
-        "trusted"
-        if trusted and made_of_trusted and not _untrusted(db, new.namespace, shown)
-        else "untrusted"
+    doubted = was_shown_untrusted(db, episode) or shows_untrusted(
+        db, new.namespace, new.parents or ()
     )
-
-
-def _untrusted(db: Database, namespace: str, ids: Sequence[str]) -> bool:
-    """Whether one of some memories is in quarantine."""
-    return any(
-        db.execute(
-            f"SELECT 1 FROM memories WHERE id IN ({marks(part)}) AND +namespace = ? "
-            "AND trust = 'untrusted' LIMIT 1",
-            (*part, namespace),
-        ).fetchone()
-        for part in batches(ids)
-    )
+    return "trusted" if trusted and made_of_trusted and not doubted else "untrusted"
 
 
 def review(db: Database, memories: Sequence[int], learning: LearningConfig) -> None:

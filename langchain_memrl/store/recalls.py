@@ -11,6 +11,9 @@ from langchain_memrl.store.encoding import digest, load
 from langchain_memrl.store.rows import batches, find_episode, marks
 from langchain_memrl.types import Candidate
 
+QUARANTINE = "quarantine"
+"""Among the settings of a recall: it showed a memory that was in quarantine then."""
+
 
 def open_episode(db: Database, namespace: str, episode_id: str, now: str) -> int:
     """The episode's row number; the row is made where it is new."""
@@ -46,6 +49,24 @@ def row_numbers(db: Database, namespace: str, ids: Sequence[str]) -> dict[str, i
         sql = f"SELECT id, seq FROM memories WHERE id IN ({marks(part)}) AND +namespace = ?"
         found.update(db.execute(sql, (*part, namespace)))
     return found
+
+
+def shows_untrusted(db: Database, namespace: str, ids: Sequence[str]) -> bool:
+    """Whether one of some memories is in quarantine."""
+    return any(
+        db.execute(
+            f"SELECT 1 FROM memories WHERE id IN ({marks(part)}) AND +namespace = ? "
+            "AND trust = 'untrusted' LIMIT 1",
+            (*part, namespace),
+        ).fetchone()
+        for part in batches(ids)
+    )
+
+
+def was_shown_untrusted(db: Database, episode: int) -> bool:
+    """Whether an episode was shown a memory that was in quarantine then."""
+    found = db.execute("SELECT settings FROM recalls WHERE episode = ?", (episode,)).fetchall()
+    return any(load("a recall", row[0]).get(QUARANTINE) for row in found)
 
 
 def record(db: Database, record: RecallRecord, now: str) -> RecallRecord:
@@ -88,6 +109,9 @@ def insert_recall(db: Database, record: RecallRecord, now: str) -> None:
         for item in record.candidates
         if item.id in numbers
     ]
+    settings = dict(record.settings)
+    if shows_untrusted(db, record.namespace, record.memory_ids):
+        settings[QUARANTINE] = True
     db.execute(
         "INSERT INTO recalls (episode, recall_id, digest, intent, memory_ids, candidates, "
         "settings, similarity_max, explored, created_at, holdout, withheld) "
@@ -99,7 +123,7 @@ def insert_recall(db: Database, record: RecallRecord, now: str) -> None:
             record.intent,
             json.dumps(record.memory_ids),
             json.dumps(rows, separators=(",", ":")),
-            json.dumps(record.settings),
+            json.dumps(settings),
             record.similarity_max,
             record.explored,
             now,

@@ -95,6 +95,17 @@ def keep(db: Database, texts: Sequence[str], vectors: Sequence[Vector]) -> None:
     )
 
 
+def complete(db: Database, embed: Embed) -> int:
+    """Make every vector that is still missing, while others wait; how many."""
+    made, after = 0, 0
+    while True:
+        texts, after = missing_texts(db, after)
+        if not texts:
+            return made
+        keep(db, texts, embed(texts))
+        made += len(texts)
+
+
 def exchange(db: Database) -> bool:
     """Put the new vectors in the place of the old ones; False while some are missing."""
     model = fingerprint(db, NEXT)

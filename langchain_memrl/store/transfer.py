@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
-from langchain_memrl.errors import StoreCorruptError
+from langchain_memrl.errors import InputError, StoreCorruptError
 from langchain_memrl.store import meta, rows
 from langchain_memrl.store.counters import count_intents
 from langchain_memrl.store.database import Database
@@ -142,7 +142,13 @@ class Importer:
 
     def _memory(self, db: Database, row: Line) -> None:
         number, text = row.pop("seq"), row.pop("text")
-        known = db.execute("SELECT seq FROM memories WHERE id = ?", (row["id"],)).fetchone()
+        sql = "SELECT seq, namespace FROM memories WHERE id = ?"
+        known = db.execute(sql, (row["id"],)).fetchone()
+        if known is not None and known[1] != row["namespace"]:
+            raise InputError(
+                f"memory {row['id']} stands in another namespace here than in the export; import "
+                "it into a bank of its own"
+            )
         if known is None:
             row["intent_id"] = self._intent_number(db, row["intent_id"])
             row |= {"q": row["q_init"], "updates": 0}  # its history comes later and replays both

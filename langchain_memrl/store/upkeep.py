@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from langchain_memrl.config import TrustConfig
 from langchain_memrl.errors import EmbeddingMismatchError, InputError, MemoryNotFoundError
 from langchain_memrl.store import changes, ledger, meta, quarantine, reembedding, revising, rows
 from langchain_memrl.store.base import Export, Fingerprint, Progress, RewardEntry, Trial
@@ -19,6 +20,9 @@ from langchain_memrl.store.pools import Nearest
 from langchain_memrl.store.transfer import Importer, count_rows, export_lines, in_batches
 from langchain_memrl.store.trials import find_trials
 from langchain_memrl.types import Episode
+
+PATIENT_ENDS = 2
+"""So often `reembed` looks for texts that others wrote meanwhile, before it makes them wait."""
 
 
 class Upkeep(ABC):
@@ -120,7 +124,8 @@ class Upkeep(ABC):
                 raise EmbeddingMismatchError(f"{error}; or import into a new bank") from error
             if not db.execute("SELECT 1 FROM episodes LIMIT 1").fetchone():
                 meta.save_learning(db, export.learning)
-                meta.save_trust(db, export.trust)
+                if meta.trust_rules(db) == TrustConfig():  # else somebody chose these rules
+                    meta.save_trust(db, export.trust)
                 return
             low, high = meta.learning(db).reward_range
             if not low <= export.lowest <= export.highest <= high:
@@ -140,7 +145,7 @@ class Upkeep(ABC):
         with self._rows.write() as db:
             reembedding.begin(db, model)
             done, total = reembedding.count_texts(db)
-        made, after, ready = 0, 0, False
+        made, after, ready, ends = 0, 0, False, 0
         while not ready:
             with self._rows.read() as db:
                 texts, after = reembedding.missing_texts(db, after)
@@ -150,6 +155,9 @@ class Upkeep(ABC):
                     break
                 reembedding.keep(db, texts, vectors)
                 if not texts:
+                    ends += 1
+                    if ends > PATIENT_ENDS:  # others write faster than this loop comes to an end
+                        made += reembedding.complete(db, embed)
                     ready, after = reembedding.exchange(db), 0
                 if ready:
                     self._exchanged(db)

@@ -39,11 +39,10 @@ def remember(
             )
         return str(row[0])
     known = find_episode(db, new.namespace, new.episode_id)
-    open_episode(db, new.namespace, new.episode_id, now)
-    shown = () if known is None else known.memory_ids
-    if new.parents is None and shown:
-        new = replace(new, parents=shown)
-    trust = first_trust(db, new, (*shown, *(new.parents or ())))
+    episode = open_episode(db, new.namespace, new.episode_id, now)
+    trust = first_trust(db, new, episode)
+    if new.parents is None and known is not None and known.memory_ids:
+        new = replace(new, parents=known.memory_ids)
     insert_memory(db, new, vector, learning.q_init, trust, now)
     db.execute(
         "INSERT INTO ledger (namespace, episode_id, operation, memory_id, digest, created_at) "

@@ -8,6 +8,7 @@ import pytest
 
 from langchain_memrl import EpisodicMemory, LearningConfig
 from langchain_memrl.errors import InputError
+from langchain_memrl.offline import HashingEmbeddings
 
 DIMENSION = 16
 
@@ -163,3 +164,15 @@ def test_a_recall_of_a_memory_that_was_forgotten_elsewhere_still_answers(tmp_pat
     two = open_bank(tmp_path / "two")
     assert two.recall("task", episode_id="e1").ids == ()
     assert two.verify().problems == ()
+
+
+def test_a_bank_whose_intents_have_one_vector_can_be_imported(open_bank, tmp_path, new_place):
+    memory = open_bank(embeddings=HashingEmbeddings(384))
+    for text in ("Reset router", "reset ROUTER", "RESET router"):
+        memory.remember(text, "lesson")
+    memory.export_jsonl(tmp_path / "dump.jsonl")
+    with EpisodicMemory.import_jsonl(tmp_path / "dump.jsonl", new_place("copy")) as copy:
+        assert copy.stats().memories == 3
+    memory.backup(tmp_path / "backup")
+    with EpisodicMemory.open(tmp_path / "backup") as backup:
+        assert backup.stats().memories == 3

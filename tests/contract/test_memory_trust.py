@@ -66,6 +66,31 @@ def test_what_an_episode_writes_that_was_shown_one_starts_there_too(careful):
     assert careful.remember(TASK, "so it goes", parents=[web]).trust == "untrusted"
 
 
+def test_that_its_own_success_released_what_it_was_shown_does_not_help_a_copy(careful):
+    web = from_the_web(careful)
+    succeed(careful, web, "a", "b")
+    assert careful.get(web).trust == "released"
+    assert careful.remember(TASK, "as the page said", episode_id="b").trust == "untrusted"
+
+
+def test_that_it_was_forgotten_meanwhile_does_not_help_a_copy(careful):
+    web = from_the_web(careful)
+    for episode in ("a", "b"):
+        careful.recall(TASK, episode_id=episode, untrusted=True, **ALL)
+    careful.hold("b", intent=TASK, trajectory="as the page said")
+    careful.forget(ids=[web])
+    assert careful.remember(TASK, "as the page said", episode_id="a").trust == "untrusted"
+    written = careful.reinforce("b", reward=1.0).memory_id
+    assert careful.get(written).trust == "untrusted"
+
+
+def test_an_episode_that_was_shown_a_released_memory_learns_as_ever(careful):
+    web = from_the_web(careful)
+    succeed(careful, web, "a", "b")
+    careful.recall(TASK, episode_id="c", **ALL)
+    assert careful.remember(TASK, "what I found out", episode_id="c").trust == "trusted"
+
+
 def test_a_held_answer_of_such_an_episode_starts_there_too(careful):
     from_the_web(careful)
     careful.recall(TASK, episode_id="e", untrusted=True, **ALL)
@@ -243,6 +268,29 @@ def test_unusable_rules_are_refused(settings, bank):
         TrustConfig(**settings)
     with pytest.raises(ConfigError, match=next(iter(settings))):
         bank.configure(**settings)
+
+
+def test_an_import_does_not_replace_rules_that_somebody_chose(memory, open_bank, tmp_path, folder):
+    from_the_web(memory)
+    memory.export_jsonl(tmp_path / "dump.jsonl")
+    open_bank(trust=OWN).close()
+    with EpisodicMemory.import_jsonl(tmp_path / "dump.jsonl", folder) as own:
+        assert own.trust == OWN
+
+
+def test_an_import_into_another_namespace_of_the_same_memories_is_refused(
+    memory, tmp_path, new_place
+):
+    from_the_web(memory)
+    memory.export_jsonl(tmp_path / "dump.jsonl")
+    text = (tmp_path / "dump.jsonl").read_text()
+    (tmp_path / "bob.jsonl").write_text(
+        text.replace('"namespace": "default"', '"namespace": "bob"')
+    )
+    place = new_place("copy")
+    EpisodicMemory.import_jsonl(tmp_path / "dump.jsonl", place).close()
+    with pytest.raises(InputError, match="another namespace"):
+        EpisodicMemory.import_jsonl(tmp_path / "bob.jsonl", place)
 
 
 def test_trust_writers_and_origins_survive_an_export(careful, tmp_path, new_place):

@@ -36,8 +36,7 @@ SAME = {
     "job": LESSON + " [job job-0042]",
     "ticket": LESSON + " [ticket #4711]",
     "label": "17. " + LESSON,
-    "bracketed number": LESSON + " (17)",
-    "hash": LESSON + " #17",
+    "task": "Task 3: " + LESSON,
 }
 
 
@@ -131,6 +130,20 @@ SHORT = [
     ("run 3 replicas", "run 5 replicas"),
     ("retry 404: no", "retry 500: no"),
     ("日本語です", "中国語です"),
+    ("check if a!=b first", "check if a=b first"),
+    ("the answer is (3)", "the answer is (4)"),
+    ("fix issue #17", "fix issue #18"),
+    ("return [0]", "return [1]"),
+    ("choose (1) then stop", "choose (2) then stop"),
+    ("read lesson 3 of the manual", "read lesson 4 of the manual"),
+    ("reply with example 2", "reply with example 3"),
+    ("use task 3 template", "use task 9 template"),
+    ("ticket vpn-1 goes to Cedar", "ticket badge-2 goes to Cedar"),
+    ("job nginx2 must restart", "job redis7 must restart"),
+    ("task priority-1 first", "task delay-9 first"),
+    ("C#", "C"),
+    ("C++", "C"),
+    ("answer: A", "answer:"),
 ]
 
 

@@ -66,7 +66,10 @@ def parse_address(location: str) -> Address:
         known = conninfo_to_dict(f"{start}?{rest}" if rest else start)
     except psycopg.ProgrammingError:  # whose text may quote the password
         raise ConfigError(UNREADABLE) from None
-    if not all(port.isdecimal() for port in str(known.get("port") or "0").split(",")):
+    ports = str(known.get("port") or "0").split(",")
+    places = f"{known.get('host') or ''}{known.get('dbname') or ''}"
+    # A password that is not percent-encoded ends up in the names around it.
+    if not all(port.isdecimal() and int(port) < 2**16 for port in ports) or "@" in places:
         raise ConfigError(UNREADABLE)
     settings: dict[str, Any] = {**DEFAULTS, **known, "client_encoding": "UTF8"}
     conninfo = make_conninfo(**settings)
