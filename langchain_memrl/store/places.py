@@ -11,7 +11,7 @@ from langchain_memrl.store.contract import MemoryStore
 from langchain_memrl.store.embedded.local import LocalStore
 
 SERVERS = ("postgresql", "postgres")
-SECRETS = re.compile(r"(\bpostgres(?:ql)?:/{1,2})(?:[^\s]*@|(?=[^\s]*\bpassword=)[^\s]*)")
+SECRETS = re.compile(r"(\b[a-z][a-z0-9+]*:/{1,2})(?:[^\s]*@|(?=[^\s]*\bpassword=)[^\s]*)")
 """What may hold a password: what stands before `@`, or everything where there is an option."""
 OPTIONS = re.compile(r"(\bpassword\s*=\s*)('[^']*'|\S+)")
 EXPECTED = 'expected a folder, ":memory:" or postgresql://...'

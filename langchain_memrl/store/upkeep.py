@@ -21,8 +21,8 @@ from langchain_memrl.store.transfer import Importer, count_rows, export_lines, i
 from langchain_memrl.store.trials import find_trials
 from langchain_memrl.types import Episode
 
-PATIENT_ENDS = 2
-"""So often `reembed` looks for texts that others wrote meanwhile, before it makes them wait."""
+PATIENT_ENDS = 3
+"""So often `reembed` comes to an end of the texts, before it makes others wait who add more."""
 
 
 class Upkeep(ABC):
@@ -154,10 +154,10 @@ class Upkeep(ABC):
                 if reembedding.is_done(db, model):
                     break
                 reembedding.keep(db, texts, vectors)
-                if not texts:
-                    ends += 1
-                    if ends > PATIENT_ENDS:  # others write faster than this loop comes to an end
-                        made += reembedding.complete(db, embed)
+                ends += len(texts) < reembedding.BATCH
+                if ends > PATIENT_ENDS:  # others write faster than this loop comes to an end
+                    made += reembedding.complete(db, embed)
+                if not texts or ends > PATIENT_ENDS:
                     ready, after = reembedding.exchange(db), 0
                 if ready:
                     self._exchanged(db)

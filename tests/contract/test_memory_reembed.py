@@ -54,6 +54,32 @@ def test_every_recall_is_then_the_new_models_answer(filled, new, open_bank):
         open_bank().recall("task 7")
 
 
+def test_it_comes_to_an_end_although_others_never_stop_writing(filled, open_bank):
+    """Every call of the new model meets a writer that adds one more text meanwhile."""
+    other, writers, refused = open_bank(), [], []
+
+    def write(number):
+        try:
+            other.remember(f"written meanwhile {number}", "lesson")
+        except EmbeddingMismatchError as error:
+            refused.append(error)
+
+    class Beside(FakeEmbeddings):
+        def embed_documents(self, texts):
+            writers.append(threading.Thread(target=write, args=(len(writers),)))
+            writers[-1].start()
+            writers[-1].join(timeout=0.2)
+            return super().embed_documents(texts)
+
+    filled.reembed(Beside(16, model="new"))
+    for writer in writers:
+        writer.join()
+    assert len(writers) < 20
+    assert refused
+    assert filled.verify().problems == ()
+    assert filled.stats().memories == COUNT + len(writers) - len(refused)
+
+
 def test_an_answer_held_before_is_written_with_a_vector_of_the_new_model(filled, new):
     filled.reembed(new)
     filled.reinforce("held", reward=1)

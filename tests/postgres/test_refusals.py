@@ -17,6 +17,7 @@ from langchain_memrl.errors import (
     StoreNotFoundError,
     StoreVersionError,
 )
+from langchain_memrl.store.places import without_secrets
 from langchain_memrl.store.postgres import schema as schema_module
 from langchain_memrl.store.postgres.address import parse_address
 
@@ -82,12 +83,20 @@ def test_a_right_password_is_shown_nowhere(guarded, caplog, mortal):
         f"postgresql://user:{PASSWORD}@host/db?schema=Bad-Name",
         f"postgres://host/db?user=u&password={PASSWORD}&schema=1",
         f"mysql://user:{PASSWORD}@host/db",
+        f"postgresql://user:1234/{PASSWORD}@host/db",
+        f"postgresql://user:some@{PASSWORD}@host/db",
+        f"postgresql://user:{PASSWORD}@host:99999/db",
+        f"postgresql:/user:{PASSWORD}@host/db",
+        f"host=127.0.0.1 port=1 password={PASSWORD}",
     ],
 )
-def test_an_unreadable_location_is_refused_without_its_password(location):
+def test_an_unreadable_location_is_refused_without_its_password(location, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError) as caught:
         EpisodicMemory.open(location)
     assert PASSWORD not in f"{caught.value} {caught.value.__cause__!r}"
+    assert PASSWORD not in without_secrets(f"there is no bank at {location}")
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- places -------------------------------------------------------------------------------------
