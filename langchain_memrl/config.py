@@ -223,7 +223,7 @@ class LearningConfig:
 
 @dataclass(frozen=True, slots=True)
 class TrustConfig:
-    """Whose memories start in quarantine, and when they leave it. Saved with the bank.
+    """Whose memories start in quarantine, when they leave it, how many there may be. Saved.
 
     A memory in quarantine is kept, but only recalled with `untrusted=True`. What is made of one, or
     written by an episode that was shown one, starts there too.
@@ -233,6 +233,10 @@ class TrustConfig:
             None trusts every source.
         release_after: After how many rewards that are successes, each of another episode and none
             of the one that wrote it, a memory leaves quarantine.
+        max_memories: How many memories a namespace holds at most, documents of other retrievers
+            aside; None for any number. A new one beyond it takes the place of the one in
+            quarantine, else of the one with the lowest Q, the oldest of several, that is not
+            pinned, which is forgotten.
 
     Raises:
         ConfigError: When a value is unusable.
@@ -240,6 +244,7 @@ class TrustConfig:
 
     trusted_sources: tuple[str, ...] | None = None
     release_after: int = 2
+    max_memories: int | None = None
 
     def __post_init__(self) -> None:
         sources = self.trusted_sources
@@ -250,8 +255,10 @@ class TrustConfig:
         _require(usable, "trusted_sources", sources, "None or a list of sources")
         if sources is not None:
             object.__setattr__(self, "trusted_sources", tuple(sorted(set(sources))))
-        count = self.release_after
+        count, most = self.release_after, self.max_memories
         _require(_is_count(count), "release_after", count, "a whole number of at least 1")
+        expected = "a whole number of at least 1, or None"
+        _require(most is None or _is_count(most), "max_memories", most, expected)
 
     def trusts(self, source: str) -> bool:
         """Whether memories of a source are trusted from the start."""

@@ -188,15 +188,45 @@ class MemRLRetriever(BaseRetriever):
             return arguments
         return {name: value for name, value in arguments.items() if name not in SEARCH} | ranking
 
-    def recall(self, task: str, config: RunnableConfig | None = None, **arguments: Any) -> Recall:
-        """Recall with the arguments of one request, among memories or the documents of `base`."""
+    def recall(
+        self,
+        task: str,
+        config: RunnableConfig | None = None,
+        *,
+        record: bool | None = None,
+        **call: Any,
+    ) -> Recall:
+        """What `invoke` chooses, as a `Recall`, for example for `memory.explain`.
+
+        Args:
+            task: What to recall for.
+            config: The request's config: namespace and episode id come from it.
+            record: As in `EpisodicMemory.recall`; None takes the retriever's own setting.
+            **call: Settings of this call, as for `invoke`.
+        """
+        how = self.recall_arguments(config, **call)
+        return self._choose(task, config, record=self.record if record is None else record, **how)
+
+    async def arecall(
+        self,
+        task: str,
+        config: RunnableConfig | None = None,
+        *,
+        record: bool | None = None,
+        **call: Any,
+    ) -> Recall:
+        """The same, awaited."""
+        how = self.recall_arguments(config, **call)
+        record = self.record if record is None else record
+        return await self._achoose(task, config, record=record, **how)
+
+    def _choose(self, task: str, config: RunnableConfig | None, **arguments: Any) -> Recall:
+        """Recall with all arguments of a request, among memories or the documents of `base`."""
         if self.base is None:
             return self.memory.recall(task, **arguments)
         return self.memory.recall_documents(task, self.base.invoke(task, config), **arguments)
 
-    async def arecall(
-        self, task: str, config: RunnableConfig | None = None, **arguments: Any
-    ) -> Recall:
+    async def _achoose(self, task: str, config: RunnableConfig | None, **arguments: Any) -> Recall:
         """The same, awaited."""
         if self.base is None:
             return await self.memory.arecall(task, **arguments)
@@ -237,7 +267,7 @@ class MemRLRetriever(BaseRetriever):
     ) -> list[Document]:
         call = self.recall_arguments() if arguments is None else arguments
         child = patch_config(request, callbacks=run_manager.get_child())
-        return to_documents(self.recall(query, child, record=self.record, **call))
+        return to_documents(self._choose(query, child, record=self.record, **call))
 
     async def _aget_relevant_documents(
         self,
@@ -250,7 +280,7 @@ class MemRLRetriever(BaseRetriever):
     ) -> list[Document]:
         call = self.recall_arguments() if arguments is None else arguments
         child = patch_config(request, callbacks=run_manager.get_child())
-        return to_documents(await self.arecall(query, child, record=self.record, **call))
+        return to_documents(await self._achoose(query, child, record=self.record, **call))
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         """What LangSmith shows: the kind of store and the embedding model; no text."""

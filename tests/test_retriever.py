@@ -764,3 +764,25 @@ async def test_the_loop_goes_on_while_the_store_works_and_the_store_never_sees_i
 
 async def test_a_blocking_call_inside_a_coroutine_answers(retriever):
     assert lessons(retriever.invoke(TASK, k=1)) == ["near"]
+
+
+# --- the recall behind an answer ------------------------------------------------------------------
+
+
+def test_recall_chooses_what_invoke_does_in_the_namespace_of_the_request(bank):
+    for space in ("default", "a", "b"):
+        bank.remember(TASK, f"lesson of {space}", namespace=space)
+    fixed = MemRLRetriever(memory=bank, namespace="a", k=1, score_threshold=None)
+    asked = MemRLRetriever(memory=bank, namespace=FromConfig("tenant"), score_threshold=None)
+    config = {"configurable": {"tenant": "b"}, "metadata": {"memrl_episode_id": "e"}}
+    assert [one.memory.lesson for one in fixed.recall(TASK).memories] == ["lesson of a"]
+    assert [one.memory.lesson for one in asked.recall(TASK, config).memories] == ["lesson of b"]
+    assert bank.episode("e", namespace="b").memory_ids == asked.recall(TASK, config).ids
+    with pytest.raises(InputError, match="names no namespace"):
+        asked.recall(TASK)
+
+
+async def test_an_awaited_recall_does_too(bank):
+    bank.remember(TASK, "lesson", namespace="a")
+    retriever = MemRLRetriever(memory=bank, namespace="a", score_threshold=None)
+    assert len((await retriever.arecall(TASK, k=1)).ids) == 1

@@ -120,7 +120,9 @@ def search(
         )
         return
     if not recall.memories:
-        _console().print(f"Nothing is similar enough (best {_number(recall.similarity_max)}).")
+        needed = _number(recall.settings.get("threshold"))
+        best = _number(recall.similarity_max)
+        _console().print(f"Nothing is similar enough (best {best}, needed {needed}).")
         return
     for scored in recall.memories:
         numbers = f"similarity {scored.similarity:.3f}, score {scored.score:+.3f}, "
@@ -182,7 +184,8 @@ def _block(memory: Memory, numbers: str = "") -> Text:
     rewards = "1 reward" if memory.updates == 1 else f"{memory.updates} rewards"
     lesson = memory.lesson or f"(raw) {memory.trajectory}"
     block = Text(memory.id, style="bold")
-    block.append(f"\n  {numbers}Q {memory.q_value:+.3f} after {rewards}, {memory.outcome}")
+    where = ", in quarantine" if memory.trust == "untrusted" else ""
+    block.append(f"\n  {numbers}Q {memory.q_value:+.3f} after {rewards}, {memory.outcome}{where}")
     block.append(f"\n  {_first_line(memory.intent)}\n  {_first_line(lesson)}")
     block.stylize("not bold", len(memory.id))
     return block

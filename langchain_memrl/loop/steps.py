@@ -88,8 +88,8 @@ class LoopSteps:
 
     def retrieve(self, state: State, config: RunnableConfig) -> Update:
         """Recall memories for the task and start its episode."""
-        task, arguments = self._request(state, config)
-        recall = self._retriever.recall(task, config, record=False, **arguments)
+        task, episode_id = self._request(state, config)
+        recall = self._retriever.recall(task, config, record=False, episode_id=episode_id)
         update, shown = self._exposed(recall)
         if self._learn:
             self._memory.record(recall, shown)
@@ -97,19 +97,20 @@ class LoopSteps:
 
     async def aretrieve(self, state: State, config: RunnableConfig) -> Update:
         """The same, awaited."""
-        task, arguments = self._request(state, config)
-        recall = await self._retriever.arecall(task, config, record=False, **arguments)
+        task, episode_id = self._request(state, config)
+        recall = await self._retriever.arecall(task, config, record=False, episode_id=episode_id)
         update, shown = self._exposed(recall)
         if self._learn:
             await self._memory.arecord(recall, shown)
         return update
 
-    def _request(self, state: State, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
+    def _request(self, state: State, config: RunnableConfig) -> tuple[str, str]:
+        """The task, and the episode that its caller names, or that follows from where it runs."""
         task = self._learner.task(state)
         episode_id = (config.get("metadata") or {}).get(f"{self._name}_episode_id")
         if episode_id is None:
             episode_id = derive_episode_id(state.get("messages") or [], task, self._name)
-        return task, self._retriever.recall_arguments(config, episode_id=episode_id)
+        return task, episode_id
 
     def _exposed(self, recall: Recall) -> tuple[Update, list[str]]:
         """What fits into the prompt, and a state without anything of an earlier turn."""

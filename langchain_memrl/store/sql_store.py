@@ -18,6 +18,7 @@ from langchain_memrl.store.base import (
     Vector,
 )
 from langchain_memrl.store.database import Database
+from langchain_memrl.store.eviction import make_room
 from langchain_memrl.store.filter_sql import ALWAYS, Clause
 from langchain_memrl.store.filters import compile_filter
 from langchain_memrl.store.pools import find_pool
@@ -148,6 +149,8 @@ class SqlStore(Upkeep):
                 writing.remember(db, memory, vector, learning, now)
                 for memory, vector in zip(memories, vectors, strict=True)
             ]
+            for space in {memory.namespace for memory in memories}:
+                make_room(db, space, ids)
             for memory in memories:
                 ledger.settle(db, memory.namespace, memory.episode_id, now)
             return ids

@@ -113,11 +113,14 @@ class Importer:
             replay(db, memory)
 
     def finish(self, db: Database) -> None:
-        """Measure the similarities of namespaces that grew past a power of two."""
+        """Measure the similarities of namespaces that grew past a power of two.
+
+        One that shrank since it was measured keeps what it knew, so that its answers stay.
+        """
         for namespace in sorted(self._namespaces):
             known = rows.find_calibration(db, namespace)
             count = count_intents(db, namespace)
-            if known is None or count.bit_length() != known.intents.bit_length():
+            if known is None or count.bit_length() > known.intents.bit_length():
                 rows.calibrate_namespace(db, namespace, count)
 
     def _intent(self, db: Database, row: Line) -> None:

@@ -7,6 +7,7 @@ from langchain_memrl.errors import MemoryNotFoundError, WriteConflictError
 from langchain_memrl.store.base import HeldAnswer, NewMemory, Vector
 from langchain_memrl.store.database import Database
 from langchain_memrl.store.encoding import check, checksum, digest, to_blob, to_vector
+from langchain_memrl.store.eviction import make_room
 from langchain_memrl.store.quarantine import first_trust
 from langchain_memrl.store.recalls import episode_number, open_episode, row_numbers
 from langchain_memrl.store.rows import find_episode, insert_memory
@@ -110,7 +111,7 @@ def write_held(
         metadata={},
         writer=writer,
     )
-    remember(db, raw, to_vector(blob), learning, now)
+    make_room(db, namespace, [remember(db, raw, to_vector(blob), learning, now)])
 
 
 def written_memory(db: Database, namespace: str, episode_id: str) -> str | None:

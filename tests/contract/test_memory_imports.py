@@ -176,3 +176,20 @@ def test_a_bank_whose_intents_have_one_vector_can_be_imported(open_bank, tmp_pat
     memory.backup(tmp_path / "backup")
     with EpisodicMemory.open(tmp_path / "backup") as backup:
         assert backup.stats().memories == 3
+
+
+def test_answers_stay_when_a_bank_that_shrank_is_imported(open_bank, tmp_path, new_place):
+    memory = open_bank(embeddings=HashingEmbeddings(64))
+    made = [memory.remember(f"reset a router in room {n}", f"lesson {n}") for n in range(8)]
+    memory.forget(ids=[one.id for one in made[:6]])
+    memory.export_jsonl(tmp_path / "dump.jsonl")
+    place = new_place("copy")
+    with EpisodicMemory.import_jsonl(
+        tmp_path / "dump.jsonl", place, embeddings=HashingEmbeddings(64)
+    ) as copy:
+        for task in ("my router is stuck", "reset a router in room 7"):
+            one, other = memory.recall(task), copy.recall(task)
+            assert [(hit.id, hit.score) for hit in one.memories] == [
+                (hit.id, hit.score) for hit in other.memories
+            ]
+            assert one.settings["threshold"] == other.settings["threshold"]

@@ -32,7 +32,7 @@ def succeed(memory, id, *episodes, reward=1.0):
 
 
 def test_every_source_is_trusted_where_nobody_said_otherwise(memory):
-    assert memory.trust == TrustConfig(None, 2)
+    assert memory.trust == TrustConfig(None, 2, None)
     assert memory.get(from_the_web(memory)).trust == "trusted"
 
 
@@ -325,3 +325,47 @@ def test_poison_and_what_was_made_of_it_leave_no_byte_behind(open_bank, behind, 
     assert [one.id for one in again.list()] == [kept.id]
     again.export_jsonl(tmp_path / "dump.jsonl")
     assert "CANARY" not in (tmp_path / "dump.jsonl").read_text()
+
+
+# --- a namespace that is full -------------------------------------------------------------------
+
+
+def test_a_full_namespace_gives_up_quarantine_first_then_what_proved_worst(form, open_bank):
+    memory = form(open_bank(trust=TrustConfig(("agent",), max_memories=4)))
+    pinned, good, bad = (memory.remember(f"task {n}", f"lesson {n}").id for n in range(3))
+    memory.pin(pinned)
+    memory.reinforce("g", reward=1.0, ids=[good])
+    memory.reinforce("b", reward=-1.0, ids=[bad])
+    web = from_the_web(memory)
+    new = memory.remember("task 4", "lesson 4").id
+    assert {one.id for one in memory.list()} == {pinned, good, bad, new}
+    newer = memory.remember("task 5", "lesson 5").id
+    assert {one.id for one in memory.list()} == {pinned, good, new, newer}
+    with pytest.raises(MemoryNotFoundError):
+        memory.get(web)
+    assert memory.verify().ok
+
+
+def test_a_flood_in_one_namespace_changes_nothing_in_another(form, open_bank):
+    memory = form(open_bank(trust=TrustConfig(max_memories=50)))
+    for n in range(10):
+        memory.remember(f"reset router {n}", f"lesson {n}", namespace="quiet")
+    before = memory.recall(TASK, namespace="quiet", **ALL).ids
+    for start in range(0, 400, 25):
+        memory.remember_many(
+            [{"intent": f"{TASK} {n}", "lesson": f"x {n}"} for n in range(start, start + 25)],
+            namespace="loud",
+        )
+    assert memory.recall(TASK, namespace="quiet", **ALL).ids == before
+    assert memory.stats(namespace="quiet").memories == 10
+    assert memory.stats(namespace="loud").memories == 50
+    assert memory.verify().ok
+
+
+def test_a_writer_that_floods_a_namespace_loses_only_its_own_quarantine(form, open_bank):
+    memory = form(open_bank(trust=TrustConfig(("agent",), max_memories=20)))
+    own = {memory.remember(f"task {n}", f"lesson {n}").id for n in range(10)}
+    for n in range(30):
+        memory.remember(TASK, f"flood {n}", source="web", writer="mallory")
+    assert own <= {one.id for one in memory.list(limit=None)}
+    assert memory.stats().memories == 20
