@@ -24,7 +24,7 @@ from langchain_memrl import EpisodicMemory
 from langchain_memrl.errors import MemoryNotFoundError
 
 EMBEDDINGS = FakeEmbeddings(dimension=4)
-RECALL = {"k": 3, "fetch_k": 50, "q_weight": 0, "score_threshold": None}
+RECALL = {"k": 3, "fetch_k": 50, "q_weight": 0, "score_threshold": None, "distinct": False}
 
 spaces = st.sampled_from(["default", "acme"])
 tasks = st.sampled_from([f"task {n}" for n in range(5)])
