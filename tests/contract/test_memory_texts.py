@@ -44,7 +44,8 @@ def test_every_text_comes_back_exactly_from_every_call(form, open_bank):
         assert (found.intent, found.lesson, found.trajectory) == (text, text, text)
         assert found.metadata == {"text": text, "n": n}
         assert found.episode_id == f"{n} {text}"
-        (hit, raw) = memory.recall(text, k=2, fetch_k=1, score_threshold=None).memories
+        same = {"k": 2, "fetch_k": 1, "score_threshold": None, "distinct": False}
+        (hit, raw) = memory.recall(text, **same).memories
         assert {hit.memory.trajectory, raw.memory.trajectory} == {text}
         assert hit.similarity == 1.0
         assert found in memory.search_text(text, limit=1000)
