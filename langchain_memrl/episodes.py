@@ -167,6 +167,7 @@ class Episodes(Pools):
 def _seconds(time: timedelta) -> float:
     if not isinstance(time, timedelta) or not timedelta(0) <= time <= LONGEST_WAIT:
         raise InputError(
-            f"older_than is {told(time)}; expected a timedelta from 0 to {LONGEST_WAIT.days} days"
+            f"older_than is {told(time)}; expected a timedelta of at least 0, at most "
+            f"{LONGEST_WAIT.days} days"
         )
     return time.total_seconds()
