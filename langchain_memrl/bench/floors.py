@@ -1,6 +1,6 @@
 """The least that the same work can cost, and the most: the retrieval of the paper's code.
 
-Raw FAISS and bare SQLite stand in `store/bare.py`, the no-op graph in `graph/bare.py`.
+Raw FAISS and bare SQLite stand in `store/embedded/bare.py`, the no-op graph in `graph/bare.py`.
 """
 
 import math

@@ -50,7 +50,7 @@ def test_modules_are_imported_by_name_only_for_the_command_line_and_the_bench():
         for name, _ in called(tree)
         if name.endswith("import_module")
     }
-    assert found <= {"importing.py", "__init__.py", "store/bare.py"}
+    assert found <= {"importing.py", "__init__.py", "store/embedded/bare.py"}
 
 
 @pytest.mark.parametrize(
