@@ -5,9 +5,12 @@ a connection says so through its `dialect`. A `+` before a column keeps SQLite f
 column's index; it means nothing to PostgreSQL, whose connection leaves it out.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
+
+from langchain_memrl.errors import StoreError
 
 
 class Cursor(Protocol):
@@ -84,3 +87,18 @@ class Rows(Protocol):
 
     def check_open(self) -> None:
         """Raise `StoreError` where it is closed, or was opened before a fork."""
+
+
+def check_usable(place: str, process: int, *, closed: bool) -> None:
+    """Refuse rows that are closed, or belong to the process that this one was forked from.
+
+    Raises:
+        StoreError: With what to do.
+    """
+    if os.getpid() != process:
+        raise StoreError(
+            f"the memory bank {place} was opened before this process was forked; "
+            "open it again in the child"
+        )
+    if closed:
+        raise StoreError(f"the memory bank {place} is closed; open it again")

@@ -56,7 +56,7 @@ def reinforce(
     episode = open_episode(db, entry.namespace, entry.episode_id, now)
     numbers = row_numbers(db, entry.namespace, ids)
     moved = [id for id in ids if id in numbers]
-    credits = _move(db, episode, moved, numbers, entry.reward, learning.step_size, now)
+    credits = _move(db, episode, moved, numbers, entry.reward, learning, now)
     skipped = tuple(id for id in ids if id not in numbers)
     db.execute(
         "INSERT INTO ledger (namespace, episode_id, operation, reward, skipped, digest, "
@@ -176,7 +176,7 @@ def _move(
     ids: Sequence[str],
     numbers: Mapping[str, int],
     reward: float,
-    step_size: float,
+    learning: LearningConfig,
     now: str,
 ) -> tuple[Credit, ...]:
     """Each memory one step toward the reward, with one history row."""
@@ -185,7 +185,7 @@ def _move(
     for part in batches(seqs):
         found.update(db.execute(f"SELECT seq, q FROM memories WHERE seq IN ({marks(part)})", part))
     before = [found[seq] for seq in seqs]
-    after = q_step(before, reward, step_size).tolist()
+    after = q_step(before, reward, learning.step_size).tolist()
     db.executemany(
         "UPDATE memories SET q = ?, updates = updates + 1 WHERE seq = ?",
         zip(after, seqs, strict=True),
@@ -194,11 +194,11 @@ def _move(
         "INSERT INTO q_history (memory, episode, reward, before, after, step_size, created_at) "
         f"VALUES (?, {episode}, ?, ?, ?, ?, ?)",
         [
-            (seq, reward, old, new, step_size, now)
+            (seq, reward, old, new, learning.step_size, now)
             for seq, old, new in zip(seqs, before, after, strict=True)
         ],
     )
-    review(db, seqs, meta.learning(db))
+    review(db, seqs, learning)
     return tuple(map(Credit, ids, before, after))
 
 
@@ -241,4 +241,4 @@ def settle(
     known = {row[0] for row in db.execute(moved, (episode,))}
     numbers = row_numbers(db, namespace, shown)
     fresh = [id for id in shown if id in numbers and id not in known]
-    _move(db, episode, fresh, numbers, standing, learning.step_size, now)
+    _move(db, episode, fresh, numbers, standing, learning, now)

@@ -76,8 +76,8 @@ def record(db: Database, record: RecallRecord, now: str) -> RecallRecord:
     if earlier is not None:
         return earlier
     known = find_episode(db, record.namespace, record.episode_id)
-    early = early_reward(db, record.namespace, record.episode_id)
-    if known is not None and known.reward is not None and early is None:
+    rewarded = known is not None and known.reward is not None
+    if rewarded and early_reward(db, record.namespace, record.episode_id) is None:
         raise EpisodeError(
             f"episode {record.episode_id!r} was already rewarded; "
             "use a new episode id for a new task"
@@ -110,7 +110,9 @@ def insert_recall(db: Database, record: RecallRecord, now: str) -> None:
         if item.id in numbers
     ]
     settings = dict(record.settings)
-    if shows_untrusted(db, record.namespace, record.memory_ids):
+    # Explicit ids come without settings; a recall that did not ask for quarantine shows none.
+    asked = settings.get("untrusted", True)
+    if asked and shows_untrusted(db, record.namespace, record.memory_ids):
         settings[QUARANTINE] = True
     db.execute(
         "INSERT INTO recalls (episode, recall_id, digest, intent, memory_ids, candidates, "

@@ -199,7 +199,7 @@ class SqlStore(Upkeep):
         return self._pages(namespace, clause, limit)
 
     def _pages(self, namespace: str, clause: Clause, limit: int | None) -> Iterator[Memory]:
-        before, left = 2**62, 2**62 if limit is None else limit
+        before, left = rows.EVERY, rows.EVERY if limit is None else limit
         while left > 0:
             with self._rows.read() as db:
                 page, before = rows.page_of_memories(db, namespace, clause, before, min(PAGE, left))

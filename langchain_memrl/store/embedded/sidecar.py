@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 from langchain_memrl.errors import StoreCorruptError, StoreError, StoreNotFoundError
+from langchain_memrl.store.database import check_usable
 from langchain_memrl.store.embedded.connection import MEMORY, SqliteConnection, connect, write_ahead
 from langchain_memrl.store.embedded.doubt import find_doubt, rows_written
 from langchain_memrl.store.embedded.faults import translated
@@ -220,18 +221,8 @@ class Sidecar:
             yield db
 
     def check_open(self) -> None:
-        """Raise where it cannot be used; asked before the lock, which a fork may have taken along.
-
-        Raises:
-            StoreError: It is closed, or was opened before this process was forked.
-        """
-        if os.getpid() != self._process:
-            raise StoreError(
-                f"the memory bank {self.place} was opened before this process was forked; "
-                "open it again in the child"
-            )
-        if self._is_closed:
-            raise StoreError(f"the memory bank {self.place} is closed; open it again")
+        """See `Rows.check_open`. Asked before the lock, which a fork may have taken along."""
+        check_usable(self.place, self._process, closed=self._is_closed)
 
     def _open_connection(self) -> SqliteConnection:
         self.check_open()

@@ -1,5 +1,6 @@
 """A connection to PostgreSQL that takes the statements of every bank."""
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -18,6 +19,8 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 HINT = re.compile(r"\+(?=(?:m\.)?namespace\b)")
 STREAMED_ROWS = 500
 NEW_INTENT = "INSERT INTO intents "
+stream_numbers = itertools.count()
+"""Several streams may be open on one connection, each under a name of its own."""
 
 
 class PostgresDialect:
@@ -84,6 +87,6 @@ class PostgresConnection:
 
     def stream(self, sql: str, /) -> Cursor:
         """See `Database.stream`. It needs a transaction."""
-        cursor = self.raw.cursor(name=f"stream_{id(object())}")
+        cursor = self.raw.cursor(name=f"stream_{next(stream_numbers)}")
         cursor.itersize = STREAMED_ROWS
         return cursor.execute(translated_sql(sql), ())

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 
 from langchain_memrl.errors import StoreError, StoreNotFoundError
-from langchain_memrl.store.database import Database
+from langchain_memrl.store.database import Database, check_usable
 from langchain_memrl.store.encoding import to_vector
 from langchain_memrl.store.meta import count
 from langchain_memrl.store.postgres.address import Address
@@ -38,6 +38,7 @@ from langchain_memrl.store.postgres.schema import (
 
 WAIT_SECONDS = 30.0
 MOST_CONNECTIONS = 16
+COPIED_ROWS = 1000
 SEVERAL_STATES = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 ONE_STATE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 SETTINGS = """
@@ -148,16 +149,26 @@ class Server:
         """
         for name in namespaces or (None,):
             where = "" if name is None else " AND {}.namespace = ?"
-            after = f"SELECT max(v.id) FROM intent_vectors v WHERE TRUE{where.format('v')}"
-            found = db.execute(
-                "SELECT i.id, i.namespace, i.vector FROM intents i "
-                f"WHERE i.id > greatest(0, ({after})){where.format('i')} ORDER BY i.id",
-                () if name is None else (name, name),
-            )
-            db.executemany(
-                "INSERT INTO intent_vectors (id, namespace, embedding) VALUES (?, ?, ?::vector)",
-                [(id, space, numbers(to_vector(blob))) for id, space, blob in found.fetchall()],
-            )
+            last = f"SELECT coalesce(max(v.id), 0) FROM intent_vectors v WHERE TRUE{where}"
+            own = () if name is None else (name,)
+            (after,) = db.execute(last.format("v"), own).fetchone()
+            while after is not None:
+                after = self._copy_after(db, after, where.format("i"), own)
+
+    def _copy_after(
+        self, db: Database, after: int, where: str, values: tuple[str, ...]
+    ) -> int | None:
+        """Copy the vectors of the next intents; the id to go on with, None where all are copied."""
+        found = db.execute(
+            "SELECT i.id, i.namespace, i.vector FROM intents i "
+            f"WHERE i.id > ?{where} ORDER BY i.id LIMIT {COPIED_ROWS}",
+            (after, *values),
+        ).fetchall()
+        db.executemany(
+            "INSERT INTO intent_vectors (id, namespace, embedding) VALUES (?, ?, ?::vector)",
+            [(id, space, numbers(to_vector(blob))) for id, space, blob in found],
+        )
+        return found[-1][0] if len(found) == COPIED_ROWS else None
 
     def _turn(self, namespaces: tuple[str, ...]) -> Iterator[str]:
         """The locks of these namespaces; none named: of the whole bank."""
@@ -236,13 +247,7 @@ class Server:
 
     def check_open(self) -> None:
         """See `Rows.check_open`."""
-        if os.getpid() != self._process:
-            raise StoreError(
-                f"the memory bank {self.place} was opened before this process was forked; "
-                "open it again in the child"
-            )
-        if self._is_closed:
-            raise StoreError(f"the memory bank {self.place} is closed; open it again")
+        check_usable(self.place, self._process, closed=self._is_closed)
 
     def close(self) -> None:
         """Close every connection. Idempotent; a forked child leaves its parent's alone."""
